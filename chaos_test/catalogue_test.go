@@ -48,7 +48,7 @@ func everyStrategy(t *testing.T) {
 }
 
 // onEveryStrategy runs a script with every strategy. The script that a failure prints
-// names its strategy and clock, so that `tickflake-chaos script` replays it.
+// names its strategy and clock, so that `tickflake-chaos run --script` replays it.
 //
 // Where processes end, only a generator under a lease is safe, so there the generator
 // has a lease, on every clock, and also with its cells in files. Elsewhere a lease must

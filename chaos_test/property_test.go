@@ -68,7 +68,7 @@ var across = append(inProcess[:len(inProcess):len(inProcess)],
 	generatortest.Restart, generatortest.Crash, generatortest.Takeover)
 
 // TestAnyScript puts every strategy through faults of any size in any order. It shrinks
-// a failure to a script that `tickflake-chaos script` replays.
+// a failure to a script that `tickflake-chaos run --script` replays.
 func TestAnyScript(t *testing.T) { anyScript(t, claim.subject, 1, inProcess...) }
 
 // TestAnyScriptUnderALease does the same with processes that end, die and are taken
@@ -132,7 +132,7 @@ func mustHold(t rapid.TB, r generatortest.Result, script generatortest.Script) {
 	if r.Failed() {
 		how := "replay this with generatortest.TestScript"
 		if script.Strategy != "" {
-			how = "replay this with tickflake-chaos script FILE (and --no-lease, if the test has none)"
+			how = "replay this with tickflake-chaos run --script FILE (and --no-lease, if the test has none)"
 		}
 		t.Fatalf("%s\n%s:\n\n%s\n", r.Violations[0], how, script)
 	}

@@ -3,11 +3,15 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
+
+	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/internal/word"
 	"github.com/tickflake/tickflake/snowflake"
 )
@@ -58,22 +62,24 @@ func Open(ctx context.Context, servers []string, options ...Option) (*Client, er
 	c.changed = make(chan struct{})
 	c.span = longestSpan
 	c.mark = c.marker.Load()
-	preferred := rand.IntN(len(servers)) // by all kinds: IDs of another server, whose clock is another, would make those that were fetched useless
 	for k := range c.routes {
-		c.routes[k] = route{preferred: preferred, health: make([]health, len(servers))}
+		c.routes[k].health = make([]health, len(servers))
 	}
 	for i, address := range servers {
-		s, err := dial(address, config)
+		conn, err := grpc.NewClient(config.target+address, config.dialOptions()...) // it connects with the first request
 		if err != nil {
 			c.Close()
-			return nil, err
+			return nil, fmt.Errorf("%w: servers: %s: %w", ErrOption, address, err)
 		}
-		s.index = i
-		c.servers = append(c.servers, s)
+		c.servers = append(c.servers, &server{address: address, index: i, conn: conn, stub: tickflakev1.NewTickflakeServiceClient(conn)})
 	}
 	if err := c.describe(ctx); err != nil {
 		c.Close()
 		return nil, err
+	}
+	preferred := rand.IntN(len(servers)) // by all kinds: IDs of another server, whose clock is another, would make those that were fetched useless
+	for k := range c.routes {
+		c.routes[k].preferred = preferred
 	}
 	return c, nil
 }

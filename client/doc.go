@@ -55,8 +55,8 @@
 // ([WithVMClock]), open the client after the restore, or call [Client.Restored] before the next
 // ID.
 //
-// While no server answers, a program can take IDs from a generator of its own: the example Unavailable shows how they stay
-// unique. They are not in order with the others.
+// While no server answers, a program can take IDs from a generator of its own, with the layout of the client and a node
+// number that "tickflake lease reserve" keeps from the servers. They are unique, but not in order with the others.
 //
 // # Servers
 //

@@ -77,33 +77,21 @@ const longestDelay = time.Minute
 // is not taken: a server that is about to stop names one, and may be back before, when the
 // next server of a rolling restart stops.
 func failureOf(server string, err error) *failure {
-	f := &failure{server: server, cause: err}
 	s := status.Convert(err)
 	code := wire.OfGRPC(uint32(s.Code()))
-	f.final, f.code = code.Words().Final, code
-	switch code {
-	case wire.Busy:
-		f.kind, f.after = ErrBusy, retryDelay(s)
-	case wire.OutOfRange:
-		f.kind = ErrOutOfRange
-	case wire.NotFound:
-		f.kind = ErrNotFound
-	case wire.Unauthenticated, wire.BadHost: // and each of these statuses' other codes
-		f.kind = ErrDenied
-	case wire.BadInput, wire.Failed:
-		f.kind = ErrRefused
+	f := &failure{server: server, cause: err, code: code, kind: kindOf[code], final: code.Words().Final}
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok && code == wire.Busy && info.GetRetryDelay().IsValid() {
+			f.after = min(max(info.GetRetryDelay().AsDuration(), 0), longestDelay)
+		}
 	}
 	return f
 }
 
-// retryDelay returns the delay that a server names, or 0.
-func retryDelay(s *status.Status) time.Duration {
-	for _, detail := range s.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay().IsValid() {
-			return min(max(info.GetRetryDelay().AsDuration(), 0), longestDelay)
-		}
-	}
-	return 0
+// kindOf has the sentinels of the first code of each status.
+var kindOf = map[wire.Code]error{
+	wire.Busy: ErrBusy, wire.OutOfRange: ErrOutOfRange, wire.NotFound: ErrNotFound,
+	wire.Unauthenticated: ErrDenied, wire.BadHost: ErrDenied, wire.BadInput: ErrRefused, wire.Failed: ErrRefused,
 }
 
 // endOf returns the error of a call that waited until its context ended.

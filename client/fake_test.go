@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,10 +34,11 @@ type fake struct {
 	tickflakev1.UnimplementedTickflakeServiceServer
 	address string
 	node    int64
-	network *network
 	server  *grpc.Server
 
 	mu        sync.Mutex
+	listener  *bufconn.Listener
+	silent    *atomic.Bool // what is sent through connections that were made before it is set is lost
 	layout    snowflake.Layout
 	maxBatch  int64
 	useWithin time.Duration
@@ -73,12 +75,12 @@ func virtual(t *testing.T, n int, test func(*testing.T, []*fake)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		network, servers := &network{listeners: map[string]*bufconn.Listener{}, silent: new(atomic.Bool)}, []*fake(nil)
+		var servers []*fake
 		for i := range n {
-			f := &fake{node: int64(i + 1), network: network, address: fmt.Sprintf("server-%d:9380", i+1),
+			f := &fake{node: int64(i + 1), address: fmt.Sprintf("server-%d:9380", i+1), silent: new(atomic.Bool),
 				layout: layout(), maxBatch: 10_000, useWithin: time.Second, calls: map[string]int{}}
 			f.listen()
-			t.Cleanup(f.stop)
+			t.Cleanup(func() { f.server.Stop() })
 			servers = append(servers, f)
 		}
 		test(t, servers)
@@ -90,9 +92,9 @@ func open(t testing.TB, servers []*fake, options ...Option) *Client {
 	c, err := tryOpen(t.Context(), servers, options...)
 	require.NoError(t, err)
 	drawn := c.routes[forIDs].preferred
-	for k := range kinds {
+	for k := range c.routes {
 		assert.Equal(t, drawn, c.routes[k].preferred, "of all kinds the same one")
-		c.prefer(k, c.servers[0])
+		c.routes[k].preferred = 0
 	}
 	t.Cleanup(func() {
 		sums(t, c)
@@ -114,7 +116,9 @@ func tryOpen(ctx context.Context, servers []*fake, options ...Option) (*Client, 
 		addresses = append(addresses, s.address)
 	}
 	through := func(c *config) { // no name is looked up
-		c.dial, c.target = []grpc.DialOption{grpc.WithContextDialer(servers[0].network.dial)}, "passthrough:///"
+		c.dial, c.target = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return servers[slices.Index(addresses, address)].dial(ctx)
+		})}, "passthrough:///"
 	}
 	return Open(ctx, addresses, append([]Option{WithLogger(slog.New(slog.DiscardHandler)), through}, options...)...)
 }
@@ -134,23 +138,14 @@ func next(t testing.TB, c *Client) (snowflake.ID, time.Duration) {
 	return id, time.Since(began)
 }
 
-// network connects clients with fakes.
-type network struct {
-	mu        sync.Mutex
-	listeners map[string]*bufconn.Listener
-	silent    *atomic.Bool // what is sent through connections that were made before it is set is lost
+func (f *fake) dial(ctx context.Context) (net.Conn, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	conn, err := f.listener.DialContext(ctx)
+	return &link{conn, f.silent}, err
 }
 
-func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.listeners[address] == nil {
-		return nil, fmt.Errorf("connection to %s refused", address)
-	}
-	conn, err := n.listeners[address].DialContext(ctx)
-	return &link{conn, n.silent}, err
-}
-
+// link is a connection of a fake.
 type link struct {
 	net.Conn
 	silent *atomic.Bool
@@ -163,22 +158,13 @@ func (l *link) Write(p []byte) (int, error) {
 	return l.Conn.Write(p)
 }
 
+// listen serves, until the server is stopped, which cuts all connections.
 func (f *fake) listen() {
 	l := bufconn.Listen(1 << 16)
-	f.network.mu.Lock()
-	defer f.network.mu.Unlock()
-	f.network.listeners[f.address] = l
+	f.set(func() { f.listener = l })
 	f.server = grpc.NewServer()
 	tickflakev1.RegisterTickflakeServiceServer(f.server, f)
 	go f.server.Serve(l)
-}
-
-// stop cuts all connections.
-func (f *fake) stop() {
-	f.network.mu.Lock()
-	delete(f.network.listeners, f.address)
-	f.network.mu.Unlock()
-	f.server.Stop()
 }
 
 // set changes the server.

@@ -176,7 +176,7 @@ func TestSkew(t *testing.T) {
 		s[0].skew = 600 * time.Millisecond
 		c := open(t, s)
 		next(t, c)
-		s[0].stop()
+		s[0].server.Stop()
 		_, took := next(t, c)
 		assert.InDelta(t, s[0].skew, took, float64(100*time.Millisecond))
 
@@ -184,7 +184,7 @@ func TestSkew(t *testing.T) {
 		s[0].listen()
 		c = open(t, s)
 		next(t, c)
-		s[0].stop()
+		s[0].server.Stop()
 		began := time.Now()
 		_, err := c.Next(t.Context())
 		assert.ErrorIs(t, err, ErrUnavailable)
@@ -206,8 +206,8 @@ func TestDeadConnection(t *testing.T) {
 			next(t, c)
 			time.Sleep(time.Second)
 		}
-		s[0].network.silent.Store(true)
-		s[0].network.silent = new(atomic.Bool)
+		s[0].silent.Store(true)
+		s[0].set(func() { s[0].silent = new(atomic.Bool) })
 		began := time.Now()
 		for _, err := c.Next(t.Context()); err != nil; _, err = c.Next(t.Context()) {
 			require.Less(t, time.Since(began), 30*time.Second)
@@ -244,20 +244,6 @@ func TestDelays(t *testing.T) {
 	})
 }
 
-// A name that no sequence has is refused without a request: a server that cannot read it would seem to fail.
-func TestBadNames(t *testing.T) {
-	virtual(t, 1, func(t *testing.T, s []*fake) {
-		c := open(t, s)
-		for _, name := range []string{"", ".", "Orders", "a b", "\xff", string(make([]byte, 65))} {
-			_, err := c.Number(t.Context(), name)
-			require.ErrorIs(t, err, ErrRefused, "%q", name)
-		}
-		assert.Zero(t, s[0].asked("Number"))
-		_, err := c.Number(t.Context(), "orders.2027_a-1")
-		require.NoError(t, err)
-	})
-}
-
 // A server whose limit is lower since a reload is asked for its limits again, and no call fails.
 func TestLoweredBatch(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, s []*fake) {
@@ -277,11 +263,9 @@ func TestDelayOfALargeRequest(t *testing.T) {
 	virtual(t, 1, func(t *testing.T, s []*fake) {
 		c := open(t, s)
 		next(t, c)
-		busy, err := status.New(codes.ResourceExhausted, "above its rate").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(20 * time.Second)})
-		require.NoError(t, err)
 		s[0].has(fault{refuse: func(n int64) error {
 			if n > 100 {
-				return busy.Err()
+				return busy(20 * time.Second).err
 			}
 			return nil
 		}})

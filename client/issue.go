@@ -90,7 +90,7 @@ func (c *Client) acquire(ctx context.Context, n uint64) error {
 		switch {
 		case c.closed:
 			return ErrClosed
-		case c.advance(now, 0):
+		case c.advance(now):
 			return nil
 		case c.refused > began: // the request was sent within this call
 			return c.refusal
@@ -140,52 +140,37 @@ func (c *Client) sleep(ctx context.Context, now, until int64) {
 
 // NextAfter returns one ID that is larger than seen, an ID of the same layout from whatever machine, and
 // in all else is [Client.Next]. So a reply has a larger ID than the message that it answers. It takes a
-// fetched ID if one is above seen, and drops those below it; otherwise it asks a server.
+// fetched ID if the next one is above seen; otherwise it asks a server, and drops the IDs at hand that are below the answer.
 //
 // A server rejects a seen that lies further ahead of its clock than it allows: 100 ms by default. Then the
 // call asks the next one, and waits until one allows it. Calls with a smaller seen, and other calls, do not wait with it.
 // The errors are those of Next.
 func (c *Client) NextAfter(ctx context.Context, seen snowflake.ID) (snowflake.ID, error) {
-	seen = max(seen, 0) // below that is no ID
-	began := int64(-1)  // when the call first looked for one to ask
-	for {
-		now := c.now()
-		r := c.current.Load()
-		if now < r.expires && r.next() > seen { // and so are all IDs behind it
-			if i := r.free.Add(1) - 1; i < r.count && c.original(r) {
-				if i == r.soft {
-					c.refill()
-				}
-				return r.at(i), nil
+	for began := c.now(); ; {
+		if c.current.Load().next() > seen {
+			if id, err := c.Next(ctx); err != nil || id > seen { // it is not if that run expired, and the next is of another server
+				return id, err
 			}
 		}
-		first := began < 0
-		if first {
-			began = now
-		}
-		if id, err := c.askAfter(ctx, seen, began, first); id != 0 || err != nil {
+		if id, err := c.askAfter(ctx, seen, began); id != 0 || err != nil {
 			return id, err
 		}
 	}
 }
 
 // askAfter asks a server for an ID above seen. Then all that was fetched is dropped up to it, so that no later call gets a
-// smaller one. It returns 0 if there is one at hand, or if a server may be asked again. The call has begun at a time.
-func (c *Client) askAfter(ctx context.Context, seen snowflake.ID, began int64, first bool) (snowflake.ID, error) {
+// smaller one. It returns 0 if the next one at hand is, or if a server may be asked again. The call has begun at a time.
+func (c *Client) askAfter(ctx context.Context, seen snowflake.ID, began int64) (snowflake.ID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notice()
-	now := c.now()
 	if c.closed {
 		return 0, ErrClosed
 	}
-	if c.reaches(now, seen) {
-		c.advance(now, seen)
+	if c.advance(c.now()) && c.current.Load().next() > seen {
 		return 0, nil
 	}
-	if first {
-		c.stats.Waits++
-	}
+	c.stats.Waits++
 	copies, above := c.copies, max(seen, c.largest())
 	c.mu.Unlock()
 	a, err := ask(ctx, c, forAfter, int64(above), func(ctx context.Context, s *server) (answer, error) { return c.take(ctx, s, 1, above) })
@@ -203,17 +188,4 @@ func (c *Client) askAfter(ctx context.Context, seen snowflake.ID, began int64, f
 	c.retire() // others may have taken IDs above it since
 	c.last = max(c.last, id)
 	return id, nil
-}
-
-// reaches reports whether an ID above seen is at hand.
-func (c *Client) reaches(now int64, seen snowflake.ID) bool {
-	if r := c.current.Load(); now < r.expires && r.rest() > 0 && r.at(r.count-1) > seen {
-		return true
-	}
-	for i := range c.queue {
-		if p := &c.queue[i]; now < p.expires && p.Last() > max(seen, c.last) {
-			return true
-		}
-	}
-	return false
 }

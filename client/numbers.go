@@ -43,18 +43,17 @@ func (c *Client) Numbers(ctx context.Context, name string, n int64) (first, stri
 			return checkNumbers(ctx, s, request)
 		})
 		c.mu.Lock()
-		if err == nil && c.marker.Load() != mark { // the original returns them
-			c.mu.Unlock()
-			continue
-		}
-		if err == nil {
+		if err != nil {
+			err = c.again(ctx, forNumbers, n, what, began, err)
+		} else if c.marker.Load() == mark { // else the original returns them
 			c.stats.Numbers += uint64(n)
-		} else if err = c.again(ctx, forNumbers, n, what, began, err); err == nil {
 			c.mu.Unlock()
-			continue
+			return answer.GetFirst(), answer.GetStride(), nil
 		}
 		c.mu.Unlock()
-		return answer.GetFirst(), answer.GetStride(), err
+		if err != nil {
+			return 0, 0, err
+		}
 	}
 }
 

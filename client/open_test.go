@@ -72,7 +72,7 @@ func TestOptions(t *testing.T) {
 func TestOpen(t *testing.T) {
 	virtual(t, 3, func(t *testing.T, s []*fake) {
 		up, gone, hangs := s[0], s[1], s[2]
-		gone.stop()
+		gone.server.Stop()
 		hangs.has(fault{hang: true, only: "Describe"})
 		next(t, open(t, s)) // one server is enough
 		_, err := tryOpen(t.Context(), s[1:])
@@ -122,13 +122,15 @@ func TestLayouts(t *testing.T) {
 		c := open(t, s[:2])
 		assert.Equal(t, s[0].layout.String(), c.Layout().String())
 		next(t, c)
-		s[0].stop()
+		s[0].server.Stop()
 		s[0].layout = other
 		s[0].listen()
 		for range 1000 {
 			id, _ := next(t, c)
 			require.Equal(t, int64(2), node(t, id))
-			c.prefer(forIDs, c.servers[0])
+			c.mu.Lock()
+			c.routes[forIDs].preferred = 0
+			c.mu.Unlock()
 			time.Sleep(time.Duration(rand.Int64N(int64(100 * time.Millisecond))))
 		}
 		synctest.Wait() // for the requests that run

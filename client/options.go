@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -88,14 +88,15 @@ func configure(servers []string, options []Option) (*config, error) {
 	}
 	seen := map[string]bool{}
 	for _, address := range servers {
-		if err := checkAddress(address); err != nil {
+		local, err := checkAddress(address)
+		if err != nil {
 			return nil, err
 		}
 		if seen[address] {
 			return nil, fmt.Errorf("%w: servers: %s is given twice", ErrOption, address)
 		}
 		seen[address] = true
-		if c.token != "" && c.tls == nil && !c.plaintext && !local(address) {
+		if c.token != "" && c.tls == nil && !c.plaintext && !local {
 			return nil, fmt.Errorf("%w: WithToken: %s is not on this machine, and the token would go there in plaintext: give WithTLS, or WithPlaintextToken if the network is trusted", ErrOption, address)
 		}
 	}
@@ -109,38 +110,17 @@ func configure(servers []string, options []Option) (*config, error) {
 	return c, nil
 }
 
-// checkAddress accepts HOST:PORT and unix:PATH.
-func checkAddress(address string) error {
+// checkAddress accepts HOST:PORT and unix:PATH, and reports whether a connection to it stays on this machine.
+func checkAddress(address string) (local bool, err error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok && path != "" {
-		return nil
+		return true, nil
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" || port == "" || strings.ContainsAny(host, "/ ") {
-		return fmt.Errorf("%w: servers: %q, want HOST:PORT such as ids.example.com:9380, or unix:PATH", ErrOption, address)
+		return false, fmt.Errorf("%w: servers: %q, want HOST:PORT such as ids.example.com:9380, or unix:PATH", ErrOption, address)
 	}
-	return nil
+	return host == "localhost" || net.ParseIP(host).IsLoopback(), nil
 }
-
-// local reports whether a connection to address stays on this machine.
-func local(address string) bool {
-	if strings.HasPrefix(address, "unix:") {
-		return true
-	}
-	host, _, _ := net.SplitHostPort(address)
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
-}
-
-// token is sent with every request.
-type token struct {
-	header map[string]string
-	tls    bool
-}
-
-func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return t.header, nil
-}
-
-func (t token) RequireTransportSecurity() bool { return t.tls }
 
 // dialOptions are the options of every connection. A proxy of the environment is not used,
 // because it would see the token.
@@ -149,17 +129,14 @@ func (c *config) dialOptions() []grpc.DialOption {
 	if c.tls != nil {
 		transport = credentials.NewTLS(c.tls)
 	}
-	options := []grpc.DialOption{
+	return append(c.dial,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(), // the client asks another server
-		grpc.WithConnectParams(c.connecting()),
+		// The delays are those of requests: a request that is due should find a new attempt to connect.
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: c.timeout,
+			Backoff: backoff.Config{BaseDelay: firstDelay, Multiplier: 2, Jitter: 0.2, MaxDelay: c.lastDelay()}}),
 		// Finds a connection that is dead while requests wait for it. Nothing is sent at rest.
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second}),
-	}
-	if c.token != "" {
-		options = append(options, grpc.WithPerRPCCredentials(token{map[string]string{"authorization": "Bearer " + c.token}, c.tls != nil}))
-	}
-	return append(options, c.dial...)
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second}))
 }

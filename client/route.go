@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -78,18 +79,12 @@ func (c *Client) candidates(k kind, n int64) []*server {
 	return found
 }
 
-// prefer makes the server the first that is asked.
-func (c *Client) prefer(k kind, s *server) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.routes[k].preferred = s.index
-}
-
 func (c *Client) succeeded(k kind, s *server, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.routes[k].since = 0
-	h := &c.routes[k].health[s.index]
+	r := &c.routes[k]
+	r.since, r.preferred = 0, s.index
+	h := &r.health[s.index]
 	if h.size > n && h.away(c.now(), h.size) {
 		return // larger ones wait as before
 	}
@@ -150,11 +145,7 @@ func (r *route) due(now, n int64) int64 {
 // outage returns the error of calls if no server has served a request for the timeout, and
 // else nil and the time at which that will be so.
 func (c *Client) outage(k kind, now int64) (until int64, err error) {
-	r := &c.routes[k]
-	if r.since == 0 {
-		return now + int64(c.timeout), nil
-	}
-	if until = r.since + int64(c.timeout); now < until {
+	if until = cmp.Or(c.routes[k].since, now) + int64(c.timeout); now < until {
 		return until, nil
 	}
 	return now, c.away(k, now)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,23 +9,14 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	tickflakev1 "github.com/tickflake/tickflake/client/api/tickflake/v1"
 	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/snowflake"
 )
-
-// connecting is how connections are made again. The delays are those of requests: a request
-// that is due should find a new attempt to connect.
-func (c *config) connecting() grpc.ConnectParams {
-	return grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: firstDelay, Multiplier: 2, Jitter: 0.2, MaxDelay: c.lastDelay()},
-		MinConnectTimeout: c.timeout,
-	}
-}
 
 // server is one of the servers of a Client.
 type server struct {
@@ -34,17 +26,6 @@ type server struct {
 	stub    tickflakev1.TickflakeServiceClient
 
 	maxBatch int64 // that it has described last; 0: it has not, or has refused it since. Guarded by Client.mu
-}
-
-// dial makes a server. It connects with the first request.
-func dial(address string, c *config) (*server, error) {
-	s := &server{address: address}
-	conn, err := grpc.NewClient(c.target+address, c.dialOptions()...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: servers: %s: %w", ErrOption, address, err)
-	}
-	s.conn, s.stub = conn, tickflakev1.NewTickflakeServiceClient(conn)
-	return s, nil
 }
 
 // known asks a server for its layout and limits, unless it has told them. The first that answers sets the layout of the
@@ -95,7 +76,6 @@ func ask[T any](ctx context.Context, c *Client, k kind, n int64, request func(co
 	for _, s := range c.candidates(k, n) {
 		answer, err := use(ctx, c, k, s, n, request)
 		if err == nil {
-			c.prefer(k, s)
 			return answer, nil
 		}
 		if f, ok := errors.AsType[*failure](err); ok && f.final || ctx.Err() != nil {
@@ -110,6 +90,9 @@ func ask[T any](ctx context.Context, c *Client, k kind, n int64, request func(co
 func use[T any](ctx context.Context, c *Client, k kind, s *server, n int64, request func(context.Context, *server) (T, error)) (answer T, err error) {
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	if c.token != "" {
+		bounded = metadata.AppendToOutgoingContext(bounded, "authorization", "Bearer "+c.token)
+	}
 	var f *failure
 	for again := true; ; again = false {
 		if err = c.known(bounded, s); err == nil {
@@ -127,11 +110,10 @@ func use[T any](ctx context.Context, c *Client, k kind, s *server, n int64, requ
 			break
 		}
 	}
-	if ctx.Err() == nil && callerEnds(ctx, bounded, f) {
-		if caller, _ := ctx.Deadline(); time.Until(caller) < early {
-			<-ctx.Done() // or the call would look for another server in its last moments, and say that none serves
-		}
-	} else if !f.final && ctx.Err() == nil {
+	if end, ok := ctx.Deadline(); ok && status.Code(f.cause) == codes.DeadlineExceeded && time.Until(end) < early {
+		<-ctx.Done() // or the call would look for another server in its last moments, and say that none serves
+	}
+	if !f.final && ctx.Err() == nil {
 		c.failed(k, s, n, f)
 	}
 	return answer, f
@@ -139,14 +121,6 @@ func use[T any](ctx context.Context, c *Client, k kind, s *server, n int64, requ
 
 // early is by how much a server, or gRPC's own timer, may see a deadline before the caller's context does.
 const early = 10 * time.Millisecond
-
-// callerEnds reports whether the request failed because the time of the caller's context,
-// and not that of the client's timeout, was up: a server may see this first.
-func callerEnds(ctx, bounded context.Context, f *failure) bool {
-	caller, ok := ctx.Deadline()
-	used, _ := bounded.Deadline()
-	return ok && caller.Equal(used) && status.Code(f.cause) == codes.DeadlineExceeded
-}
 
 // answer is the answer of a server.
 type answer struct {
@@ -176,13 +150,13 @@ func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID
 	}
 	a := answer{latency: time.Duration(c.now() - asked), freshness: math.MaxInt64}
 	for _, r := range response.GetRuns() {
-		p, freshness, err := checkRun(layout, r, n-a.ids, asked)
+		p, err := checkRun(layout, r, n-a.ids, asked)
 		if err != nil {
 			return answer{}, &failure{server: s.address, cause: fmt.Errorf("its answer is not valid: %w", err)}
 		}
 		a.runs = append(a.runs, p)
 		a.ids += p.Count
-		a.freshness = min(a.freshness, freshness)
+		a.freshness = min(a.freshness, time.Duration(p.expires-asked))
 	}
 	if len(a.runs) == 0 {
 		return answer{}, &failure{server: s.address, cause: fmt.Errorf("its answer has none of the %d IDs", n)}
@@ -190,47 +164,39 @@ func (c *Client) take(ctx context.Context, s *server, n int64, seen snowflake.ID
 	if a.latency >= a.freshness {
 		return answer{}, &failure{server: s.address, cause: fmt.Errorf("its answer took %s, and its IDs are to be used within %s", a.latency, a.freshness)}
 	}
-	if seen != 0 {
-		if first := a.runs[0].First; first <= seen { // as from a server that knows no "after"
-			return answer{}, &failure{server: s.address, cause: fmt.Errorf("its answer is not valid: the ID %d is not above %d", first, seen)}
-		}
-		return a, nil
-	}
 	// A server issues IDs above those that it issued before. So these are IDs of a server
 	// whose clock is behind that of the server before.
-	if last := a.runs[len(a.runs)-1].Last(); last <= largest {
-		behind := lag(layout, last, largest)
+	floor := cmp.Or(seen, largest)
+	if last := a.runs[len(a.runs)-1].Last(); last <= floor {
+		behind := lag(layout, last, floor)
 		return answer{}, &failure{server: s.address, after: min(behind, longestLag),
-			cause: fmt.Errorf("its IDs are %s behind the last ID, which came from another server: check the clocks of the servers", behind)}
+			cause: fmt.Errorf("its IDs are %s behind %d, which came from another server: check the clocks of the servers", behind, floor)}
 	}
 	return a, nil
 }
 
 // checkRun checks a run of an answer that may have up to most IDs.
-func checkRun(layout *snowflake.Layout, r *tickflakev1.Run, most, asked int64) (pending, time.Duration, error) {
-	p := pending{Run: snowflake.Run{First: snowflake.ID(r.GetFirst()), Count: r.GetCount(), Stride: r.GetStride()}}
+func checkRun(layout *snowflake.Layout, r *tickflakev1.Run, most, asked int64) (p pending, err error) {
+	p.Run = snowflake.Run{First: snowflake.ID(r.GetFirst()), Count: r.GetCount(), Stride: r.GetStride()}
 	freshness := r.GetUseWithin().AsDuration()
 	switch {
 	case p.Count < 1 || p.Count > most:
-		return p, 0, fmt.Errorf("a run has %d IDs, want 1 to %d", p.Count, most)
+		return p, fmt.Errorf("a run has %d IDs, want 1 to %d", p.Count, most)
 	case p.First < 1 || p.Stride < 1 || (p.Count-1) > (math.MaxInt64-int64(p.First))/p.Stride:
-		return p, 0, fmt.Errorf("a run of %d IDs begins at %d with stride %d, want positive IDs of 63 bits", p.Count, p.First, p.Stride)
+		return p, fmt.Errorf("a run of %d IDs begins at %d with stride %d, want positive IDs of 63 bits", p.Count, p.First, p.Stride)
 	case freshness <= 0:
-		return p, 0, fmt.Errorf("the IDs are to be used within %s, want more than 0", freshness)
+		return p, fmt.Errorf("the IDs are to be used within %s, want more than 0", freshness)
 	}
 	first, err := layout.Decode(p.First)
-	if err != nil {
-		return p, 0, err
-	}
-	last, err := layout.Decode(p.Last())
-	if err != nil {
-		return p, 0, err
+	last, errLast := layout.Decode(p.Last())
+	if err = cmp.Or(err, errLast); err != nil {
+		return p, err
 	}
 	if first.Node != last.Node || !first.Time.Equal(last.Time) || last.Sequence-first.Sequence != p.Count-1 {
-		return p, 0, fmt.Errorf("the run from %d to %d is not of one node and one tick in the layout %s", p.First, p.Last(), layout)
+		return p, fmt.Errorf("the run from %d to %d is not of one node and one tick in the layout %s", p.First, p.Last(), layout)
 	}
 	p.expires = asked + min(int64(freshness), math.MaxInt64-asked)
-	return p, freshness, nil
+	return p, nil
 }
 
 // lag is how far the time in an ID is behind that in another one, and at least a tick.

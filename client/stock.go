@@ -109,18 +109,16 @@ func (c *Client) refill() {
 	c.plan(c.now())
 }
 
-// advance makes a run current that has IDs to take, all above seen, and reports whether there is one. It
-// drops the IDs at hand up to seen.
-func (c *Client) advance(now int64, seen snowflake.ID) bool {
-	if r := c.current.Load(); now < r.expires && r.next() > seen {
+// advance makes a run current that has IDs to take, and reports whether there is one.
+func (c *Client) advance(now int64) bool {
+	if r := c.current.Load(); now < r.expires && r.rest() > 0 {
 		return true
 	}
 	c.retire()
-	seen = max(seen, c.last)
 	for len(c.queue) > 0 {
 		p := &c.queue[0]
-		if p.First <= seen {
-			skip := min(int64(seen-p.First)/p.Stride+1, p.Count)
+		if p.First <= c.last {
+			skip := min(int64(c.last-p.First)/p.Stride+1, p.Count)
 			c.stats.Disordered += uint64(skip)
 			c.queued -= skip
 			p.First += snowflake.ID(skip * p.Stride)
@@ -135,12 +133,10 @@ func (c *Client) advance(now int64, seen snowflake.ID) bool {
 			c.publish(*p, now)
 			return true
 		}
-		c.pop()
+		c.queue = c.queue[1:]
 	}
 	return false
 }
-
-func (c *Client) pop() { c.queue = c.queue[1:] }
 
 // publish makes the first pending run the current one. The one before it has ended.
 func (c *Client) publish(p pending, now int64) {
@@ -154,8 +150,7 @@ func (c *Client) publish(p pending, now int64) {
 	if soft < p.Count {
 		r.soft = uint64(soft)
 	}
-	c.queued -= p.Count
-	c.pop()
+	c.queue, c.queued = c.queue[1:], c.queued-p.Count
 	c.current.Store(r)
 }
 

@@ -64,21 +64,3 @@ func ExampleWrap() {
 	}
 	defer metrics.Unregister()
 }
-
-func ExampleCountIDs() {
-	gen, err := generator.New(generator.WithNode(0))
-	if err != nil {
-		log.Fatal(err)
-	}
-	ids, err := oteltickflake.CountIDs(gen)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer ids.Unregister()
-	id, err := ids.Next() // instead of gen.Next()
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(id > 0)
-	// Output: true
-}

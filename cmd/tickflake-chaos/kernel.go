@@ -41,7 +41,7 @@ the IDs of each process must ascend too: as numbers if they are, else as text.`
 var runFaults = kernel.Run
 
 func newKernel(c *command.Console) *cobra.Command {
-	var chosen []fault
+	var chosen []generatortest.Scenario
 	var o kernel.Options
 	cmd := &cobra.Command{
 		Use:   "kernel [FAULT...] [-- ARG...]",

@@ -4,7 +4,7 @@
 //
 //	tickflake-chaos run --strategy borrow:1s
 //	tickflake-chaos list F5 > f5.txt
-//	tickflake-chaos script f5.txt
+//	tickflake-chaos run --script f5.txt
 //	tickflake-chaos kernel step-back-1s
 //	tickflake-chaos kernel --program ./mine
 //
@@ -41,6 +41,6 @@ func newRoot(c *command.Console) *cobra.Command {
 		Example: `  tickflake-chaos run F5 --strategy borrow:1s
   tickflake-chaos kernel step-back-1s`,
 	}
-	root.AddCommand(newRun(c), newScript(c), newList(c), newKernel(c))
+	root.AddCommand(newRun(c), newList(c), newKernel(c))
 	return root
 }

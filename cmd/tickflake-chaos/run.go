@@ -14,12 +14,17 @@ import (
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/generator/generatortest"
+	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/strategies"
 )
 
 const runHelp = `Put tickflake's generator through the faults of 'tickflake-chaos list', or those
-given, in virtual time, and check its promises.
+given, in virtual time, and check its promises; or through --script: the output of
+'tickflake-chaos list F5', the script in a report, or one of yours. 'tickflake-chaos
+list --help' lists the steps. A script names its strategy and clock (default and raw
+if it does not); --strategy and --clock override them. A script that does not apply
+is a failure.
 
 The layout has 16 IDs per tick, so that ticks run out. Each line of a table is one
 fault: ✓ all promises kept, ✗ a promise broken, - does not apply. STALL is the
@@ -28,18 +33,7 @@ no ID twice; each ID above all IDs that were returned before its call began; no 
 and no lead beyond what the strategy allows; the right error. Violations are listed
 below the table, each with the shortest script found that repeats it.
 
-` + settingsHelp
-
-const scriptHelp = `Put tickflake's generator through a script, in virtual time: the output of
-'tickflake-chaos list F5', or the one in a report. FILE is - for standard input.
-
-A script names its strategy and clock (default and raw if it does not); --strategy
-and --clock override them. A script that does not apply is a failure. 'tickflake-chaos
-list --help' lists the steps.
-
-` + settingsHelp
-
-const settingsHelp = `The generator has a lease in a store in memory: grants of 3 seconds, and one node
+The generator has a lease in a store in memory: grants of 3 seconds, and one node
 number for all processes of a script. With --no-lease it has a fixed node number, and
 scripts with restarts do not apply.
 
@@ -70,7 +64,20 @@ type settings struct {
 	format     *string
 }
 
-func newSettings(c *command.Console, cmd *cobra.Command) *settings {
+func newRun(c *command.Console) *cobra.Command {
+	var chosen []generatortest.Scenario
+	cmd := &cobra.Command{
+		Use:   "run [FAULT...]",
+		Short: "Put tickflake's generator through clock faults, or a script, in virtual time",
+		Long:  runHelp,
+		Example: `  tickflake-chaos run
+  tickflake-chaos run F5 leap-second --clock raw
+  tickflake-chaos run --strategy borrow:1s,wait:5s --strategy reject --clock all
+  tickflake-chaos run --strategy all --clock all
+  tickflake-chaos list F5 > f5.txt; tickflake-chaos run --script f5.txt --strategy wait
+  echo 'strategy reject; ids 20; step -1s; ids 5' | tickflake-chaos run --script -`,
+	}
+	takeFaults(cmd, &chosen, generatortest.Catalogue())
 	s := &settings{Console: c}
 	cmd.Flags().SortFlags = false
 	usage := fmt.Sprintf("`SPEC` of a strategy, as 'tickflake generate' takes it, or all for the %d best known; may be repeated (default \"default\")", len(presets))
@@ -92,78 +99,48 @@ func newSettings(c *command.Console, cmd *cobra.Command) *settings {
 		}
 		return append(s.clocks, kind), nil
 	})
+	script := cmd.Flags().String("script", "", "run the script in `FILE`, or in standard input if it is -, instead of faults")
 	cmd.Flags().BoolVar(&s.noLease, "no-lease", false, "use a fixed node number and keep no state across restarts")
 	s.format = command.FormatFlag(cmd)
-	return s
-}
-
-func newRun(c *command.Console) *cobra.Command {
-	var chosen []fault
-	cmd := &cobra.Command{
-		Use:   "run [FAULT...]",
-		Short: "Put tickflake's generator through clock faults in virtual time",
-		Long:  runHelp,
-		Example: `  tickflake-chaos run
-  tickflake-chaos run F5 leap-second --clock raw
-  tickflake-chaos run --strategy borrow:1s,wait:5s --strategy reject --clock all
-  tickflake-chaos run --strategy all --clock all`,
-	}
-	takeFaults(cmd, &chosen, scripted())
-	s := newSettings(c, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var scenarios []generatortest.Scenario
-		for _, f := range chosen {
-			scenarios = append(scenarios, f.Scenario)
-		}
-		_, err := s.run(cmd.Context(), "default", []generatortest.ClockKind{generatortest.Raw, generatortest.Mono}, scenarios...)
-		if *s.format == command.FormatText && len(args) == 0 {
-			fmt.Fprintln(s.Out, "not run: those that no script can express; 'tickflake-chaos list' has their commands")
-		}
-		return err
-	}
-	return cmd
-}
-
-func newScript(c *command.Console) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "script FILE",
-		Short: "Put tickflake's generator through a script",
-		Long:  scriptHelp,
-		Example: `  tickflake-chaos list F5 > f5.txt; tickflake-chaos script f5.txt --strategy wait
-  echo 'strategy reject; ids 20; step -1s; ids 5' | tickflake-chaos script -`,
-		Args: cobra.ExactArgs(1),
-	}
-	s := newSettings(c, cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, from := "standard input", c.Input(cmd.Context())
-		if args[0] != "-" {
-			name = args[0]
-			file, err := os.Open(name)
-			if err != nil {
-				return err
+		if cmd.Flags().Changed("script") {
+			if len(args) > 0 {
+				return cli.Usage(errors.New("--script cannot be used with faults"))
 			}
-			defer file.Close()
-			from = file
+			return s.script(cmd.Context(), *script)
 		}
-		text, err := io.ReadAll(from)
-		if err != nil {
-			return err
-		}
-		script, err := generatortest.ParseScript(string(text))
-		if err == nil && len(script.Steps) == 0 {
-			err = errors.New("script: it has no steps")
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		strategy, clock := cmp.Or(script.Strategy, "default"), generatortest.ClockKind(cmp.Or(script.Clock, string(generatortest.Raw)))
-		skipped, err := s.run(cmd.Context(), strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
-		if err == nil && skipped != "" { // unlike a fault of the catalogue, it was asked for by itself
-			err = fmt.Errorf("%s was not run: %s", name, skipped)
-		}
+		_, err := s.run(cmd.Context(), "default", []generatortest.ClockKind{generatortest.Raw, generatortest.Mono}, chosen...)
 		return err
 	}
 	return cmd
+}
+
+// script runs the script in a file.
+func (s *settings) script(ctx context.Context, name string) error {
+	var text []byte
+	var err error
+	if name == "-" {
+		name = "standard input"
+		text, err = io.ReadAll(s.Input(ctx))
+	} else {
+		text, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return err
+	}
+	script, err := generatortest.ParseScript(string(text))
+	if err == nil && len(script.Steps) == 0 {
+		err = errors.New("script: it has no steps")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	strategy, clock := cmp.Or(script.Strategy, "default"), generatortest.ClockKind(cmp.Or(script.Clock, string(generatortest.Raw)))
+	skipped, err := s.run(ctx, strategy, []generatortest.ClockKind{clock}, generatortest.Scenario{Name: name, Script: script})
+	if err == nil && skipped != "" { // unlike a fault of the catalogue, it was asked for by itself
+		err = fmt.Errorf("%s was not run: %s", name, skipped)
+	}
+	return err
 }
 
 // results are those of a generator, as JSON.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -22,11 +23,13 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/tickflake/tickflake/cmd/internal/command"
 	"github.com/tickflake/tickflake/internal/cli"
+	"github.com/tickflake/tickflake/internal/sim/disktest"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -326,5 +329,103 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("not like %s within a minute:\n%s%s", want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// systemd is told when the server is ready and when it stops.
+func TestServeSystemd(t *testing.T) {
+	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	require.NoError(t, err)
+	defer told.Close()
+	next := func() string {
+		buffer := make([]byte, 100)
+		require.NoError(t, told.SetReadDeadline(time.Now().Add(time.Minute)))
+		n, err := told.Read(buffer)
+		require.NoError(t, err)
+		return string(buffer[:n])
+	}
+	cmd := exec.Command("tickflake", "serve", "--resp", "off", "--http", "127.0.0.1:0", "--grpc", "off")
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "NOTIFY_SOCKET="+told.LocalAddr().String())
+	p, err := launch(cmd, "Ctrl-C ends the server")
+	require.NoError(t, err)
+	t.Cleanup(p.kill)
+	assert.Equal(t, "READY=1", next())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	code, _ := p.end()
+	assert.Zero(t, code, &p.stderr)
+	assert.Equal(t, "STOPPING=1", next())
+}
+
+// Every command gives up after --timeout while the disk hangs, and names the directory. The
+// kernel keeps a process until its threads need a frozen disk no more, so the message counts.
+func TestCommandsWhileADiskHangs(t *testing.T) {
+	for kind, disk := range disktest.Disks {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			dir, hang := disk(t)
+			path := filepath.Join(dir, "state")
+			start := func(args, pattern string) *process {
+				p, err := launch(exec.Command("sh", "-c", `echo started; tickflake `+args+` --store "$0" 2>&1`, path), pattern)
+				require.NoError(t, err)
+				t.Cleanup(p.kill)
+				return p
+			}
+			require.NoError(t, exec.Command("tickflake", "sequence", "create", "orders", "--store", path).Run())
+			back := hang()
+			var hung []*process
+			for _, args := range []string{
+				"generate", "lease list", "lease list 0-3", "store check", "lease reserve 7 --until 2090-02-02",
+				"sequence create invoices", "sequence next orders", "sequence list", "sequence list orders",
+				"sequence set orders --next 100 --yes", "sequence delete orders --yes",
+			} {
+				hung = append(hung, start(args+" --timeout 500ms", "started"))
+			}
+			for _, p := range hung {
+				said, err := p.out.ReadString('\n')
+				require.NoError(t, err, p.cmd.Args)
+				if strings.Contains(said, "(--timeout)") || kind == "silent FUSE" { // a frozen disk can be read
+					assert.Contains(t, said, "gave up after 500ms (--timeout)", p.cmd.Args)
+					assert.Contains(t, said, path)
+				}
+			}
+			back()
+			for _, p := range hung {
+				p.end()
+			}
+			out, err := exec.Command("tickflake", "generate", "--store", path).CombinedOutput()
+			assert.NoErrorf(t, err, "%s", out)
+		})
+	}
+}
+
+// TestWallClock checks the clock of lease exec after what happens to those of the machine between two looks.
+func TestWallClock(t *testing.T) {
+	for name, test := range map[string]struct {
+		wall, awake, slept time.Duration // have gone on
+		front, step        time.Duration // the clock, and a step ahead of it
+		later              time.Duration // the clock at the next look, a minute later
+	}{
+		"nothing":             {time.Minute, time.Minute, 0, time.Minute, 0, 2 * time.Minute},
+		"a step ahead":        {11 * time.Minute, time.Minute, 0, 11 * time.Minute, 10 * time.Minute, 12 * time.Minute},
+		"a step too far":      {time.Minute + 1000*time.Hour, time.Minute, 0, time.Minute + time.Hour, 1000 * time.Hour, 2*time.Minute + time.Hour},
+		"a step back":         {-9 * time.Minute, time.Minute, 0, 30 * time.Second, -10 * time.Minute, time.Minute},
+		"a small step back":   {50 * time.Second, time.Minute, 0, 50 * time.Second, -10 * time.Second, 110 * time.Second},
+		"a sleep":             {5 * time.Hour, time.Minute, 5*time.Hour - time.Minute, 5 * time.Hour, 0, 5*time.Hour + time.Minute},
+		"a sleep nobody sees": {11 * time.Minute, time.Minute, 0, 11 * time.Minute, 10 * time.Minute, 12 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Unix(1e9, 0)
+			now := reading{wall: start, awake: time.Hour, slept: time.Hour}
+			real := readClocks
+			t.Cleanup(func() { readClocks = real })
+			readClocks = func() reading { return now }
+			c := newWallClock()
+			now = reading{start.Add(test.wall), now.awake + test.awake, now.slept + test.slept}
+			assert.Equal(t, test.front, c.Now().Sub(start))
+			wall, front, step, slept := c.look()
+			assert.Equal(t, []time.Duration{test.wall, test.front, test.step, test.slept}, []time.Duration{wall.Sub(start), front.Sub(start), step, slept})
+			now = reading{now.wall.Add(time.Minute), now.awake + time.Minute, now.slept}
+			assert.Equal(t, test.later, c.Now().Sub(start))
+		})
 	}
 }

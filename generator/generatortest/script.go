@@ -42,7 +42,7 @@ import (
 // steps take at most 876,600 hours together, about a hundred years. The error for a step beyond its own
 // bounds names them.
 //
-// Strategy and clock are for tickflake's own generator, which `tickflake-chaos script`
+// Strategy and clock are for tickflake's own generator, which `tickflake-chaos run --script`
 // runs. A [Subject] of another generator ignores them.
 type Script struct {
 	Strategy string // or empty

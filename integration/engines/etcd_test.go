@@ -46,17 +46,17 @@ func TestEtcd(t *testing.T) {
 	}.Test(t)
 }
 
-// A server that is full answers reads, and the probe finds it.
+// A server that is full answers reads, and refuses writes.
 func TestEtcdFull(t *testing.T) {
 	t.Parallel()
 	s := servers.For(t, servers.Etcd, "quota-backend-bytes: 262144")
 	store, client := Open(t, s.URL), etcdClient(t, s.Addr)
-	require.NoError(t, store.Traits().Probe(Within(t), true))
+	cell := Cell(t, store, "node/0000001", "v")
 	require.Eventually(t, func() bool {
 		_, err := client.Put(Within(t), "big", strings.Repeat("x", 100_000))
 		return errors.Is(err, rpctypes.ErrNoSpace)
 	}, Patience, time.Millisecond)
-	err := store.Traits().Probe(Within(t), true)
+	_, err := store.Swap(Within(t), cell.Key, cell.Version, nil)
 	require.ErrorIs(t, err, stores.Permanent)
 	require.ErrorContains(t, err, "disarm its alarm")
 }

@@ -129,7 +129,7 @@ func testKubeRights(t *testing.T, s *servers.Server) {
 		return strings.Replace(s.URL, "admin.token", filepath.Base(s.Token(user, token)), 1)
 	}
 	url := of(account, token)
-	store := Open(t, strings.Replace(url, "default", "default/p", 1))
+	store := Open(t, url+"&namespace=rights")
 	Works(t, store)
 	all := map[string]func(*testing.T) Refusal{}
 	for _, verb := range []string{"get", "update"} { // which replace a cell

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
-	"github.com/tickflake/tickflake/stores/sqlstore"
 )
 
 // SQL is a database engine, as statements with a semicolon between them. The superuser runs them, except for
@@ -105,11 +104,10 @@ func (q SQL) Test(t *testing.T) {
 		root := q.Database(t, "dba")
 		fill(t, root, q.NoCreate, "dba")
 		store := Open(t, q.At("dba", "dba"))
-		schema := store.(*sqlstore.Store).Schema()
 		_, err := store.Swap(Within(t), "node/0000001", 0, []byte("v"))
 		require.ErrorContains(t, err, "denied")
-		assert.ErrorContains(t, err, strings.Join(strings.Fields(schema), " "))
-		Exec(t, root, schema, schema) // as printed
+		_, schema, _ := strings.Cut(err.Error(), "run: ")
+		Exec(t, root, schema, schema)
 		if q.Grant != "" {
 			_, err = store.Swap(Within(t), "node/0000001", 0, []byte("v"))
 			require.ErrorContains(t, err, "denied")
@@ -141,8 +139,8 @@ func (q SQL) Test(t *testing.T) {
 			database := "new_" + strings.ToLower(name[:2])
 			root := q.Database(t, database)
 			store := Open(t, q.At(database, database))
-			Exec(t, root, store.(*sqlstore.Store).Schema())
-			fill(t, root, q.Grant+statement, database)
+			Cell(t, store, "node/0000001", "makes the table")
+			fill(t, root, "DELETE FROM tickflake_cells;"+statement, database)
 			_, err := store.Swap(Within(t), "node/0000001", 0, nil)
 			require.ErrorContains(t, err, name)
 			assert.ErrorContains(t, err, "with other columns")
@@ -181,7 +179,8 @@ func NotPrimary(t testing.TB, store, missing stores.Store, cell stores.Cell) {
 	t.Helper()
 	for _, s := range []stores.Store{store, missing} {
 		_, err := s.Read(Within(t), cell.Key)
-		assert.ErrorIs(t, err, sqlstore.ErrNotPrimary)
+		assert.ErrorContains(t, err, "connect to the primary")
+		assert.ErrorIs(t, err, stores.Permanent)
 	}
 	for _, version := range []uint64{cell.Version, 5} {
 		_, err := store.Swap(Within(t), cell.Key, version, nil)

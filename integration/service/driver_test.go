@@ -1,13 +1,13 @@
 // Package service runs what stands outside the process of a service: the page in a browser, and
 // clients of the Redis protocol that others have written: ioredis, node-redis, redis-py, phpredis,
-// redis-rb, go-redis, rueidis, redis-cli and redis-benchmark.
+// redis-rb, go-redis and redis-cli.
 //
 // It also puts the service through faults, through the wire: clocks are stepped, servers are killed and restarted under
 // load, and strangers read nothing, or come and go, while others work. Longer runs:
 //
 //	go test ./integration/service -run TestFleet/^killed -service.kills 500
 //	go test ./integration/service -run TestFleet/rolling -service.restarts 50
-//	go test ./integration/service -run 'TestFleet/soak|TestNoGrowth' -service.soak 1h -timeout 2h
+//	go test ./integration/service -run 'TestFleet/soak|TestStrangers' -service.soak 1h -timeout 2h
 package service
 
 import (

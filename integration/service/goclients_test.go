@@ -2,10 +2,8 @@ package service
 
 import (
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -59,38 +57,6 @@ func TestGoRedis(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: addr, Password: "a-token-of-nobody", MaxRetries: -1})
 	defer c.Close()
 	assert.ErrorContains(t, c.Ping(t.Context()).Err(), "WRONGPASS")
-}
-
-func TestRueidis(t *testing.T) {
-	t.Parallel()
-	for _, change := range []settings{nil, withShop} {
-		ctx, addr := t.Context(), serve(t, change).RESP
-		options := rueidis.ClientOption{InitAddress: []string{addr}}
-		if change != nil {
-			options.Password = shopToken
-		}
-		c, err := rueidis.NewClient(options) // with CLIENT TRACKING ON OPTIN
-		require.NoError(t, err)
-		defer c.Close()
-		text, err := c.Do(ctx, c.B().Arbitrary("ID").Build()).ToString()
-		require.NoError(t, err)
-		parts, err := c.Do(ctx, c.B().Arbitrary("DECODE").Args(text).Build()).AsStrMap()
-		require.NoError(t, err)
-		assert.Equal(t, text, parts["id"])
-		assert.Equal(t, "1", parts["node"])
-		// The client sends what several goroutines ask for as one pipeline.
-		var commands rueidis.Commands
-		for range 100 {
-			commands = append(commands, c.B().Incr().Key("orders").Build())
-		}
-		for i, result := range c.DoMulti(ctx, commands...) {
-			n, err := result.AsInt64()
-			assert.NoError(t, err)
-			assert.EqualValues(t, i+1, n)
-		}
-		// An answer that the client would keep is refused, not kept for good.
-		assert.Error(t, c.DoCache(ctx, c.B().Get().Key("orders").Cache(), time.Minute).Error())
-	}
 }
 
 // TestRetry: clients repeat TRYAGAIN by themselves, and LOADING until they give up.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,11 +9,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tickflake/tickflake/integration/program"
 )
 
 // The playground runs the script of its address, and a person who has only a keyboard makes the
@@ -63,7 +71,104 @@ func TestPlayground(t *testing.T) {
 		b.do(chromedp.SendKeys("#decode input", "x\r"))
 		b.until(text("decoded") + `.includes("decimal ID")`)
 
-		b.looks(site.URL)
+		b.looks()
 		require.NoError(t, chromedp.Cancel(b.ctx))
 	}
 }
+
+// browser starts a browser, or skips the test where there is none. A whole one comes first: it asks for more, such as
+// the page's icon.
+func browser(t *testing.T) context.Context {
+	var path string
+	var err error
+	for _, name := range []string{"chromium", "google-chrome", "chromium-headless-shell"} {
+		if path, err = program.Find(name, "chromium"); err == nil {
+			break
+		}
+	}
+	program.Need(t, err)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute))
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // which does not work for root
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	require.NoError(t, chromedp.Do(ctx), "%s does not start", path)
+	return ctx
+}
+
+// tab is a page in a browser, with its complaints.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu   sync.Mutex
+	said []any
+}
+
+func (b *tab) event(event any) {
+	switch event.(type) {
+	case *runtime.EventConsoleAPICalled, *runtime.EventExceptionThrown, *log.EventEntryAdded:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.said = append(b.said, event)
+	}
+}
+
+// open opens a page in a new tab of the width and with the colour scheme.
+func open(t *testing.T, ctx context.Context, page string, width int64, scheme string) *tab {
+	ctx, cancel := chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx}
+	require.NoError(t, chromedp.Do(ctx))
+	require.NoError(t, chromedp.Listen(ctx, b.event))
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	require.NoError(t, err)
+	b.do(chromedp.EmulateViewport(width, 1000), chromedp.Navigate(page))
+	return b
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	require.NoError(b.t, chromedp.Do(b.ctx, steps...))
+}
+
+// until returns when the expression is true. The policy of the page forbids the eval by which
+// chromedp polls.
+func (b *tab) until(expression string) {
+	script := fmt.Sprintf(`new Promise(done => {
+		const watch = new MutationObserver(check);
+		function check() { if (%s) { watch.disconnect(); done(true); return true; } }
+		if (!check()) watch.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+	})`, expression)
+	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](script, chromedp.EvalAwaitPromise))
+	require.NoError(b.t, err, "%s; the page has: %s", expression, b.evaluate("document.body.innerText"))
+}
+
+func (b *tab) evaluate(expression string) string {
+	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
+	require.NoError(b.t, err)
+	return got
+}
+
+// looks checks that the page does not scroll sideways, that each field and button has a name, and that
+// the page has said nothing on the console and loaded nothing from another site.
+func (b *tab) looks() {
+	assert.Equal(b.t, "good", b.evaluate(`(() => {
+		const page = document.documentElement;
+		if (page.scrollWidth > page.clientWidth) return "scrolls sideways";
+		const unnamed = [...document.querySelectorAll("input, button, svg, [role=region]")].find(e =>
+			!e.labels?.length && !e.textContent.trim() && !document.getElementById(e.getAttribute("aria-labelledby")));
+		if (unnamed) return "has no name: " + unnamed.outerHTML;
+		return performance.getEntriesByType("resource").map(e => e.name).find(url => !url.startsWith(location.origin + "/")) ?? "good";
+	})()`))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(b.t, b.said, "on the console")
+}
+
+func text(id string) string { return fmt.Sprintf("document.getElementById(%q).textContent", id) }

@@ -20,47 +20,38 @@ import (
 	"github.com/tickflake/tickflake/integration/servers"
 )
 
-// Limits of the server that strangers meet.
 const (
-	mostConnections = 24
-	readTimeout     = 400 * time.Millisecond
-	poll            = 10 * time.Millisecond // the pause of a loop that looks for a change
-	mostMemory      = 192 << 20             // bytes that Go has ever had from the system: 40 MB, and twice the 64 MiB of replies that are kept for all
+	readTimeout = 400 * time.Millisecond
+	poll        = 10 * time.Millisecond // the pause of a loop that looks for a change
+	mostMemory  = 192 << 20             // bytes that Go has ever had from the system: 40 MB, and twice the 64 MiB of replies that are kept for all
 )
 
-// Strangers ask for much and read nothing, while a client of each protocol works. None of its calls fails, and the memory
-// of the server is bounded. Package service's tests have strangers that send nothing, or too much, or come as a web page.
-func TestStrangersReadNothing(t *testing.T) {
+// Strangers ask for much and read nothing, or come, ask and go, again and again, while a client of each protocol works. None of
+// its calls fails, the memory of the server is bounded, and no connection or goroutine is left. Package service's tests have
+// strangers that send nothing, or too much, or come as a web page.
+func TestStrangers(t *testing.T) {
 	t.Parallel()
-	besiege(t, mostConnections, neverRead)
-}
-
-// Connections of all protocols come, ask and go, again and again, and the server does not grow.
-func TestNoGrowth(t *testing.T) {
-	t.Parallel()
-	besiege(t, 10_000, comeAndGo) // connections that are being closed count
-}
-
-func besiege(t *testing.T, connections int, attack func(*testing.T, context.Context, *program.Server)) {
 	ctx := t.Context()
 	f := fleet.For(t, fleet.Config{Store: servers.For(t, servers.Directory), Servers: 1, Strict: true, Rate: 50,
 		Each: func(_ int, c *program.ServeConfig) {
 			// A request may wait for a slow disk.
-			c.Args = append(c.Args, "--layout", "41/4/18", "--max-connections", fmt.Sprint(connections), "--read-timeout", readTimeout.String(), "--request-timeout", "10s")
+			c.Args = append(c.Args, "--layout", "41/4/18", "--read-timeout", readTimeout.String(), "--request-timeout", "10s")
 		}})
 	s := f.Members[0].Server
 	require.NoError(t, f.More(ctx, 10), "before the strangers come")
 	before := s.Size(ctx)
-	attack(t, ctx, s)
-	require.NoError(t, f.More(ctx, 10), "after the strangers")
-	f.Recovered() // new clients are served
-	require.NoError(t, eventually(ctx, func() error {
-		now := s.Size(ctx)
-		if now.Goroutines == 0 || now.Goroutines > before.Goroutines+8 || now.Files > before.Files+4 {
-			return fmt.Errorf("the server has grown from %+v to %+v", before, now)
-		}
-		return nil
-	}))
+	for name, attack := range map[string]func(*testing.T, context.Context, *program.Server){"read nothing": neverRead, "come and go": comeAndGo} {
+		attack(t, ctx, s)
+		require.NoError(t, f.More(ctx, 10), "after those who %s", name)
+		f.Recovered() // new clients are served
+		require.NoError(t, eventually(ctx, func() error {
+			now := s.Size(ctx)
+			if now.Goroutines == 0 || now.Goroutines > before.Goroutines+8 || now.Files > before.Files+4 {
+				return fmt.Errorf("those who %s: the server has grown from %+v to %+v", name, before, now)
+			}
+			return nil
+		}))
+	}
 	is, err := s.Metrics(ctx)
 	require.NoError(t, err)
 	memory := is["go_memstats_sys_bytes"] // never falls
@@ -104,7 +95,7 @@ func neverRead(t *testing.T, ctx context.Context, a *program.Server) {
 		a.RESP: "*2\r\n$3\r\nIDS\r\n$5\r\n10000\r\n",
 		a.HTTP: "POST /v1/ids?n=10000 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
 	} {
-		for range mostConnections / 3 {
+		for range 8 {
 			all.Go(func() {
 				conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 				if err != nil {

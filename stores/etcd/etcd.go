@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"time"
 
@@ -83,15 +82,6 @@ func connect(ctx context.Context, u *dial.Opening[int64]) error {
 	// The slash ends the name, so that no namespace is the beginning of another.
 	s.Texts, s.Explain = &texts{kv: client.KV, prefix: "/" + u.Namespace + "/"}, explain
 	s.Done = func() error { defer end(); return client.Close() }
-	// A server that is full answers reads. It has no settings that lose writes.
-	s.Own.Probe = func(ctx context.Context, _ bool) error {
-		const none = math.MaxInt64 // no key has this revision, so the server writes nothing
-		_, err := engine.Wait(ctx, func() (struct{}, error) { return struct{}{}, s.Texts.Put(ctx, "probe", none, nil) })
-		if errors.Is(err, stores.ErrConflict) {
-			return nil
-		}
-		return s.Failed(ctx, "probe", "writes", err)
-	}
 	return nil
 }
 

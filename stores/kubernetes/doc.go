@@ -11,7 +11,7 @@
 //
 // # URLs
 //
-//	k8s://NAMESPACE[/PREFIX][?server=URL&cacert=FILE&token=FILE&namespace=NAME]
+//	k8s://NAMESPACE[?server=URL&cacert=FILE&token=FILE&namespace=NAME]
 //
 // NAMESPACE is one of Kubernetes; the option namespace separates fleets in it, as with every
 // store. In a pod, the server, its certificate authority and the token are those of the service account. Elsewhere, server names
@@ -21,7 +21,7 @@
 // # Format
 //
 // One object per cell of the kind Lease (coordination.k8s.io/v1), with the version and the value of
-// the cell in the annotation tickflake.io/cell. Its name is PREFIX.NAMESPACE.KEY with dots for slashes; what Kubernetes'
+// the cell in the annotation tickflake.io/cell. Its name is NAMESPACE.KEY, with the option namespace and dots for slashes; what Kubernetes'
 // names do not take becomes z and one more character, z too. A Read is one request, and a Swap two, or one for a new cell. A List reads
 // all Leases with the label tickflake.io/fleet of this fleet, 500 in a request (3,000 in 0.2 s): plan for 10,000 node numbers.
 //

@@ -1,12 +1,7 @@
 // Package mysql keeps cells in a table of a MySQL or MariaDB database, by the driver
 // go-sql-driver/mysql.
 //
-// You need these names:
-//
-//   - [github.com/tickflake/tickflake/stores.Open] with a mysql:// URL; import this
-//     package for it.
-//   - [Number]: for a handle of your own, sqlstore.New(db, sqlstore.MySQL(mysql.Number), …). Its connections have
-//     autocommit on and the character set utf8mb4, the driver's defaults.
+// You need one name: [github.com/tickflake/tickflake/stores.Open] with a mysql:// URL; import this package for it.
 //
 // It brings 2 modules of others into a program.
 //
@@ -14,7 +9,7 @@
 //
 //	mysql://ids@db.example:3306/ops?tls=true&namespace=orders
 //
-// The port is 3306, the namespace stores.DefaultNamespace and the table sqlstore.DefaultTable unless given.
+// The port is 3306, the namespace stores.DefaultNamespace and the table tickflake_cells unless given.
 // This package has one more parameter, table=NAME: the table, also as DATABASE.TABLE.
 // All others are the driver's, as in its DSN: tls=true for TLS (or the name of a
 // configuration that was registered with the driver; its GetClientCertificate can read a file that is
@@ -29,16 +24,13 @@
 //
 // # Connections
 //
-// Opened by a URL, a store keeps its connection for up to three minutes without use. The server may
+// A store keeps its connection for up to three minutes without use. The server may
 // count a closed one up to its connect_timeout if the network holds all bytes.
 //
 // A statement that meets a lock, such as that of a transaction or of ALTER TABLE, waits
 // for a second and is sent again, until its context ends: unless the URL sets
-// innodb_lock_wait_timeout and lock_wait_timeout, the store sets them to 1. Set them for your
-// own handle, too. Without them, the server keeps the connection of a statement
-// that was given up for as long as its settings say, by default 50 seconds and a day or
-// more: up to four more connections every 15 seconds, and one for each statement of a handle
-// whose connections no [github.com/tickflake/tickflake/stores/engine/dial.Dialer] makes.
+// innodb_lock_wait_timeout and lock_wait_timeout, the store sets them to 1. With the server's defaults, 50 seconds and a day or
+// more, it would keep the connection of a statement that was given up: up to four more connections every 15 seconds.
 //
 // # To lose nothing
 //

@@ -19,14 +19,14 @@ import (
 
 var open = engine.Register("mysql", []string{"table"}, connect)
 
-// Number is the argument of [sqlstore.MySQL] for a handle of the caller's, whose connections are those of this driver.
-func Number(err error) uint16 {
+// number is the argument of [sqlstore.MySQL].
+func number(err error) uint16 {
 	if e, ok := errors.AsType[*driver.MySQLError](err); ok {
 		return e.Number
 	}
-	for own, number := range numbers {
+	for own, code := range numbers {
 		if errors.Is(err, own) {
-			return number
+			return code
 		}
 	}
 	return 0
@@ -52,7 +52,7 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 	if err != nil {
 		return nil, u.Refuse("the driver does not take it", engine.Withhold(err, err.Error()))
 	}
-	return sqlstore.Open(u, sqlstore.MySQL(Number), connector, dialer, 3*time.Minute)
+	return sqlstore.Open(u, sqlstore.MySQL(number), connector, dialer, 3*time.Minute)
 }
 
 // configOf returns the driver's configuration. The driver parses only the parameters
@@ -60,12 +60,14 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 // characters needs no second encoding.
 func configOf(source *engine.URL) (*driver.Config, error) {
 	u := source.URL
-	params := append([]string{"interpolateParams=true"}, lockTimeouts...) // of two for a name, the last counts
+	params := append([]string{"interpolateParams=true"}, settings...) // of two for a name, the last counts
 	for param := range strings.SplitSeq(u.RawQuery, "&") {
 		name, _, _ := strings.Cut(param, "=")
 		switch {
 		case name == "strict":
 			return nil, source.Refuse("it has the parameter strict, which the driver no longer has", nil) // the driver would panic
+		case strings.Contains(strings.ToLower(param), "autocommit"):
+			return nil, source.Refuse("it sets autocommit, which must be on", nil)
 		case param != "":
 			params = append(params, strings.ReplaceAll(param, "/", "%2F"))
 		}
@@ -91,11 +93,11 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 	return config, nil
 }
 
-// lockTimeouts are the system variables that bound the wait for a row, and for a table,
-// in seconds. The defaults are 50, and a day or a year, and the server keeps a
+// settings are the system variables of each session. Without autocommit, nothing would be committed. The others bound the wait for
+// a row, and for a table, in seconds. Their defaults are 50, and a day or a year, and the server keeps a
 // connection while its statement waits, even if the client is gone. 1 is the smallest value
 // of MySQL; a statement that has waited that long is sent again until its context ends.
-var lockTimeouts = []string{"innodb_lock_wait_timeout=1", "lock_wait_timeout=1"}
+var settings = []string{"autocommit=1", "innodb_lock_wait_timeout=1", "lock_wait_timeout=1"}
 
 // culprit returns the name of the parameter that the driver refuses. Most of its messages
 // do not have the name. It is one of the driver's: any other stands for a variable of the session, which the server refuses.

@@ -19,13 +19,13 @@ import (
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
-func TestLockTimeoutsOfURL(t *testing.T) {
+func TestSettingsOfURL(t *testing.T) {
 	for rawURL, want := range map[string]string{"mysql://h/ops": "1", "mysql://u@[::1]:3307/ops?tls=true&loc=Europe/Berlin&charset=utf8mb4,utf8&lock_wait_timeout=7": "7"} {
 		u, err := engine.ParseDriverURL(rawURL, []string{"mysql"}, "table")
 		require.NoError(t, err)
 		config, err := configOf(u)
 		require.NoError(t, err)
-		assert.Equal(t, map[string]string{"innodb_lock_wait_timeout": "1", "lock_wait_timeout": want}, config.Params)
+		assert.Equal(t, map[string]string{"innodb_lock_wait_timeout": "1", "lock_wait_timeout": want, "autocommit": "1"}, config.Params)
 	}
 }
 
@@ -36,8 +36,11 @@ func TestBadURLs(t *testing.T) {
 		"mysql://u:SECRET@h/":                            "no database",
 		"mysql://u:SECRET@/d":                            "no host",
 		"mysql://u:SECRET@h/d?table=a.b.c":               "the parameter table cannot be used: table \"a.b.c\": want",
+		"mysql://u:SECRET@h/d?table=1a":                  "want up to 63",
+		"mysql://u:SECRET@h/d?table=a%60":                "want up to 63",
 		"mysql://u:SECRET@h/d?table=":                    "the parameter table cannot be used: ",
 		"mysql://u:SECRET@h/d?strict=true":               "the parameter strict",
+		"mysql://u:SECRET@h/d?AUTOCOMMIT=0":              "autocommit",
 		"mysql://u:SECRET@h/d?interpolateParams=10":      "about: interpolateParams",
 		"mysql://u:SECRET@h/d?collation=big5_chinese_ci": "about: collation",
 		// The secret is in an unusual place.
@@ -54,7 +57,7 @@ func TestBadURLs(t *testing.T) {
 // Errors of the driver have the numbers of MySQL's own client.
 func TestNumber(t *testing.T) {
 	for err, want := range map[error]uint16{driver.ErrInvalidConn: 2013, &driver.MySQLError{Number: 1040}: 1040, io.EOF: 0} {
-		assert.Equal(t, want, Number(fmt.Errorf("wrapped: %w", err)))
+		assert.Equal(t, want, number(fmt.Errorf("wrapped: %w", err)))
 	}
 }
 

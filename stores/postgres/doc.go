@@ -1,9 +1,7 @@
 // Package postgres keeps cells in a table of a PostgreSQL database, by the driver pgx.
 //
 // You need one name: [github.com/tickflake/tickflake/stores.Open] with a postgres:// or postgresql://
-// URL; import this package for it. A handle of your own goes to [sqlstore.New] with [sqlstore.PostgreSQL]; pgx's
-// stdlib.OpenDBFromPool makes one of a pgxpool.Pool. With pgx's default settings, each statement takes a second
-// round trip when a connection first sends it.
+// URL; import this package for it.
 //
 // It brings 6 modules of others into a program.
 //
@@ -11,7 +9,7 @@
 //
 //	postgres://ids@db.example:5432/ops?sslmode=verify-full&namespace=orders
 //
-// The namespace is stores.DefaultNamespace unless given, and the table sqlstore.DefaultTable; table=NAME names another, also
+// The namespace is stores.DefaultNamespace unless given, and the table tickflake_cells; table=NAME names another, also
 // as SCHEMA.TABLE. All other parameters are pgx's, which are those of libpq: sslmode and sslrootcert for TLS,
 // sslcert and sslkey, passfile, connect_timeout. The password may come from
 // PGPASSWORD or a passfile, too. Files are read for each new connection, so they may be renewed in place. Several hosts are given as
@@ -23,12 +21,11 @@
 //
 // PostgreSQL 9.5 or later, and what package sqlstore says of the primary, the table and the rights. A pooled connection
 // will do, or a proxy such as PgBouncer. pgx adds a round trip if the connection has been idle for
-// a second, to check that it is alive, and one for each new statement that
-// it prepares; opened by a URL, it prepares none.
+// a second, to check that it is alive. It prepares no statements.
 //
 // # Connections
 //
-// Opened by a URL, a store keeps its connection for up to ten minutes without use. When an operation is given up,
+// A store keeps its connection for up to ten minutes without use. When an operation is given up,
 // another connection asks the server to cancel its statement, which also ends the wait for a
 // lock. So there are at most eight. If the network keeps connections open and passes nothing
 // on, as a proxy that hangs, the server does not see that they were closed, and counts them
@@ -37,11 +34,6 @@
 // A server that cannot cancel, as while its disk hangs, keeps a connection for each cell that
 // was written meanwhile: one for a lease, and at most eight more for one that claims a node
 // number.
-//
-// Your own handle closes the connection of an operation that was given up at once,
-// and asks the server to cancel the statement. Do not set its BuildContextWatcherHandler to
-// pgx's CancelRequestContextWatcherHandler: a cancellation that arrives late ends the wait
-// of the next statement for its standby, and the server acknowledges that statement.
 //
 // # To lose nothing
 //

@@ -3,7 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
+	"errors"
 	"strings"
 
 	"github.com/tickflake/tickflake/stores"
@@ -25,16 +25,9 @@ type Dialect struct {
 	state  string // the session's state alone
 	sync   string // namespace, cell, version; syncs the cell, if it still has that version
 
-	guarded bool // insert and update do nothing in a session that commits nothing
+	says func(error) error // what the server's error stands for, of those below, or nil
 
-	says func(error) error // what the server's error stands for, of those in errors.go, or nil
-
-	// readOnly returns who has made transactions read-only, or no row if the server is a standby. Without it, the server's
-	// error tells.
-	readOnly string
-
-	// durability asks the server for its settings, and whether a table that was made by hand keeps the promises of a Store, in
-	// two or three round trips.
+	// durability asks the server for its settings, in two or three round trips.
 	durability func(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error)
 }
 
@@ -50,35 +43,32 @@ func (d Dialect) withTable(table string) Dialect {
 	return d
 }
 
-// unfit returns a refusal of a table that was made by hand and breaks the promises of a
-// Store, with the statement that changes it, or nil. query returns the name and the type of
-// each column that does not fit, INDEX and the name of each unique index that refuses cells, and another row
-// if no key of namespace and cell is unique.
-func (d Dialect) unfit(ctx context.Context, db *sql.DB, query string, args ...any) error {
-	found, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer found.Close()
-	var problems []string
-	for found.Next() {
-		var name, is string
-		if err := found.Scan(&name, &is); err != nil {
-			return err
-		}
-		problem, change := "no key of namespace and cell is unique", "ADD UNIQUE (namespace, cell)"
-		if name == "INDEX" {
-			problem, change = fmt.Sprintf("unique index %s takes two cells for one", is), "DROP INDEX "+d.quote(is)
-		}
-		for line := range strings.Lines(d.schema) {
-			if words := strings.Fields(line); words[0] == name {
-				problem, change = fmt.Sprintf("column %s is %s", name, is), "MODIFY "+strings.TrimSuffix(strings.Join(words, " "), ",")
-			}
-		}
-		problems = append(problems, fmt.Sprintf("%s: ALTER TABLE %s %s", problem, d.table, change))
-	}
-	if err := found.Err(); err != nil || problems == nil {
-		return err
-	}
-	return fmt.Errorf("%w: %s", errUnfit, strings.Join(problems, "; "))
-}
+var (
+	errNotPrimary = stores.Permanent.New("server is a standby or read-only, and its answer may be out of date: connect to the primary")
+
+	errDenied = stores.Permanent.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the engine's package doc lists")
+	errOther  = stores.Permanent.New("the database does not exist, the table is another program's, with other columns, or the server does not take a parameter of the URL: fix the URL")
+	errUnfit  = stores.Permanent.New("the table was made by hand in another way than a Store does it, and IDs could be issued twice")
+
+	errReadOnly = stores.Permanent.New("the server is a standby, or transactions of this session are read-only by default (default_transaction_read_only; in MySQL transaction_read_only or tx_read_only): connect to the primary, or switch that off where it was set")
+	errForeign  = stores.Permanent.New("the server only speaks the protocol of PostgreSQL, and is not supported: use PostgreSQL, or another store")
+
+	// The server starts, stops, is killed, fails over, or refuses for load.
+	errStarts    = stores.Transient.New("the server starts, stops, or is no primary yet: wait, and look at its log if that lasts")
+	errEnded     = stores.Transient.New("the server or a proxy has ended the connection, as in a stop, a restart or a failover: look at its log if that lasts")
+	errFull      = stores.Transient.New("the server takes no more connections: raise max_connections, or the user's own limit, or let fewer clients connect")
+	errGivenUp   = stores.Transient.New("the server has given the statement up, by a time-out for statements or locks, or for an administrator: look who holds locks on the table")
+	errExhausted = stores.Transient.New("the server lacks disk space, memory or another resource: free some, or raise its limit")
+	errNoServer  = stores.Transient.New("the server is cut off from its cluster, or the proxy from the server: look at both")
+
+	// The store goes on after these.
+	errNoTable    = errors.New("the table does not exist")
+	errDuplicate  = errors.New("there is such a row")
+	errRolledBack = stores.Transient.New("the server preferred other transactions, and nothing was written: look who writes to the table")
+)
+
+// The states of the session that a statement runs in, unless all is well.
+const (
+	stateNotPrimary = "not primary"
+	stateUnsynced   = "unsynced" // a write may show before it is safe
+)

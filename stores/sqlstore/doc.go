@@ -1,12 +1,10 @@
-// Package sqlstore keeps cells in one table of a PostgreSQL, MySQL or MariaDB database,
-// through [database/sql]. It has no driver: packages stores/postgres and
-// stores/mysql add one, and callers with another driver use this package.
+// Package sqlstore keeps cells in one table of a PostgreSQL, MySQL or MariaDB database, through [database/sql]. It has no
+// driver: packages stores/postgres and stores/mysql add one each, and have the URLs. Programs import one of these.
 //
 // You need these names:
 //
-//   - [New]: a Store on the caller's own database handle.
 //   - [PostgreSQL], [MySQL]: the servers' dialects, with the settings that lose nothing.
-//   - [Store.Schema]: the statement that makes the table, for a DBA.
+//   - [Open]: a Store for the URL of an engine.
 //
 // # Requirements
 //
@@ -15,23 +13,16 @@
 // or a MySQL server that is read-only; still, a proxy in front of them must send it
 // to the primary.
 //
-// One table, with one row for each cell. The
-// first write makes the table if it is missing, for which the user needs the right to
-// create it. Or a DBA runs [Store.Schema] beforehand, and the user needs SELECT, INSERT
-// and UPDATE on it. All processes of a fleet must see the same table: a
-// search_path can differ between users. Durability of the traits, which stores.Open asks, refuses a
-// table that was made by hand in a way that breaks a Store, as with updated_at in seconds or
-// another unique index on MySQL, or without a unique key, and says which statement changes it.
-//
-// # Connections
-//
-// A statement whose context has ended is left to the driver. MySQL's closes the connection, and the field Most of a
-// [github.com/tickflake/tickflake/stores/engine/dial.Dialer] bounds those on which the server still works. PostgreSQL's
-// must ask the server to cancel the statement, as pgx and lib/pq do.
+// One table, with one row for each cell. The first write makes the table if it is missing, for which the user needs the right
+// to create it. Without that right, the error has the statement for a DBA to run, and the user needs SELECT, INSERT
+// and UPDATE on the table. All processes of a fleet must see the same table: a
+// search_path can differ between users. A table that was made by hand in a way that breaks a Store is refused: one without a
+// unique key when a cell is made, and on MySQL, as with updated_at in seconds or another unique index, by stores.Open, which
+// says which statement changes it.
 //
 // # To lose nothing
 //
 // An acknowledged write is lost if the server acknowledges writes before it syncs them, or if a
-// replica that lacks some takes over. stores.Open checks for both; ask [stores.CheckDurability] for a handle of your own. The docs of
+// replica that lacks some takes over. stores.Open checks for both. The docs of
 // [PostgreSQL] and [MySQL] list the settings.
 package sqlstore

@@ -16,8 +16,7 @@ import (
 // must take parameters as ?; number must return the server's number of the error that
 // err wraps, that of MySQL's own client for an error of the driver, such as 2013 for a lost connection, or 0.
 //
-// The connection's character set should be utf8mb4. Its autocommit must be on;
-// otherwise nothing is written and the error wraps [ErrAutocommit].
+// The connections must have autocommit on and the character set utf8mb4.
 //
 // The server can show a write that is not safe yet: before the write is synced, and, with
 // semi-synchronous replication, before a replica has it, if the server was restarted or the
@@ -42,8 +41,7 @@ import (
 //   - Replicas should have read_only on, which distinguishes them from the primary.
 func MySQL(number func(err error) uint16) Dialect {
 	// MariaDB 12 has names instead of numbers for the values of read_only.
-	const state = `CASE WHEN @@autocommit = 0 THEN '` + stateNoAutocommit + `'
-  WHEN CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') OR @@global.innodb_read_only THEN '` + stateNotPrimary + `'
+	const state = `CASE WHEN CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') OR @@global.innodb_read_only THEN '` + stateNotPrimary + `'
   ELSE '` + stateUnsynced + `' END`
 	return Dialect{
 		name:  "mysql",
@@ -63,16 +61,15 @@ WHERE namespace = ? AND cell >= ? AND cell < ? ORDER BY cell LIMIT ?`,
 FROM (SELECT 1) AS here LEFT JOIN TABLE_NAME AS c ON c.namespace = ? AND c.cell = ?`,
 		// INSERT IGNORE would also ignore other errors, and the count of rows of ON DUPLICATE
 		// KEY UPDATE depends on the connection's options.
-		insert: `INSERT INTO TABLE_NAME (namespace, cell, version, value) SELECT ?, ?, ?, ? FROM DUAL WHERE @@autocommit = 1`,
+		insert: `INSERT INTO TABLE_NAME (namespace, cell, version, value) VALUES (?, ?, ?, ?)`,
 		update: `UPDATE TABLE_NAME SET version = ?, value = ?
-WHERE namespace = ? AND cell = ? AND version = ? AND OCTET_LENGTH(value) <= 1024 AND @@autocommit = 1`,
+WHERE namespace = ? AND cell = ? AND version = ? AND OCTET_LENGTH(value) <= 1024`,
 		state: `SELECT ` + state,
 		// It must change the row, but neither version nor value.
 		sync: `UPDATE TABLE_NAME SET updated_at = updated_at + INTERVAL 1 MICROSECOND
-WHERE namespace = ? AND cell = ? AND version = ? AND @@autocommit = 1`,
-		guarded: true,
+WHERE namespace = ? AND cell = ? AND version = ?`,
 		says: func(err error) error {
-			if number == nil || err == nil {
+			if err == nil {
 				return nil
 			}
 			return mysqlErrors[number(err)]
@@ -91,7 +88,7 @@ var mysqlErrors = mysqlTable(map[error][]uint16{
 	// a blocked host; an unknown way to log in; no TLS; CR_AUTH_PLUGIN_CANNOT_LOAD
 	errDenied: {1130, 1044, 1045, 1142, 1143, 1227, 1698, 1820, 1862, 3118, 4151, 1129, 1251, 1524, 3159, 2059},
 	// ER_OPTION_PREVENTS_STATEMENT, and a table or a server that is read-only
-	ErrNotPrimary: {1290, 1036, 1836},
+	errNotPrimary: {1290, 1036, 1836},
 	errReadOnly:   {1792}, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
 	// ER_BAD_DB_ERROR, and no database at all; an unknown column, and one without a default;
 	// values that do not fit into a column, and characters that do not; a view; a syntax error;
@@ -123,6 +120,9 @@ func mysqlTable(numbers map[error][]uint16) map[uint16]error {
 //   - versions and values that a lax server cuts off;
 //   - a time that does not change with each write, so that no Read ends;
 //   - another unique index, which takes a new cell for one that it is not: each Swap of it would conflict.
+//
+// It returns the name and the type of each column that does not fit, INDEX and the name of each unique index that refuses
+// cells, and another row if no key of namespace and cell is unique.
 const mysqlUnfit = `SELECT LOWER(column_name), CONCAT_WS(' COLLATE ', column_type, collation_name) FROM information_schema.columns
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND NOT COALESCE(CASE LOWER(column_name)
   WHEN 'namespace' THEN character_maximum_length >= 48 AND RIGHT(COALESCE(collation_name, '_bin'), 4) = '_bin'
@@ -140,6 +140,37 @@ UNION ALL SELECT 'INDEX', k.index_name FROM information_schema.statistics AS k
 WHERE k.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND k.table_name = ? AND k.non_unique = 0
 GROUP BY k.index_name HAVING SUM(LOWER(k.column_name) IN ('namespace', 'cell', 'version', 'value')) = COUNT(*)
   AND SUM(LOWER(k.column_name) IN ('namespace', 'cell') AND k.sub_part IS NULL) < 2`
+
+// unfit returns a refusal of a table that was made by hand and breaks the promises of a
+// Store, with the statement that changes it, or nil.
+func (d Dialect) unfit(ctx context.Context, db *sql.DB, schema, table string) error {
+	found, err := db.QueryContext(ctx, mysqlUnfit, schema, table, schema, table, schema, table)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	var problems []string
+	for found.Next() {
+		var name, is string
+		if err := found.Scan(&name, &is); err != nil {
+			return err
+		}
+		problem, change := "no key of namespace and cell is unique", "ADD UNIQUE (namespace, cell)"
+		if name == "INDEX" {
+			problem, change = fmt.Sprintf("unique index %s takes two cells for one", is), "DROP INDEX "+d.quote(is)
+		}
+		for line := range strings.Lines(d.schema) {
+			if words := strings.Fields(line); words[0] == name {
+				problem, change = fmt.Sprintf("column %s is %s", name, is), "MODIFY "+strings.TrimSuffix(strings.Join(words, " "), ",")
+			}
+		}
+		problems = append(problems, fmt.Sprintf("%s: ALTER TABLE %s %s", problem, d.table, change))
+	}
+	if err := found.Err(); err != nil || problems == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s", errUnfit, strings.Join(problems, "; "))
+}
 
 func mysqlDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error) {
 	var found stores.Durability
@@ -170,7 +201,7 @@ func mysqlDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durabil
 	if !ok {
 		schema, name = "", schema
 	}
-	if err := d.unfit(ctx, db, mysqlUnfit, schema, name, schema, name, schema, name); err != nil {
+	if err := d.unfit(ctx, db, schema, name); err != nil {
 		return found, err
 	}
 	var engine sql.NullString

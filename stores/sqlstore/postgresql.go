@@ -60,23 +60,21 @@ func PostgreSQL() Dialect {
   updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (namespace, cell)
 )`,
-		// A table made by hand may have a collation with another order.
+		// A table made by hand may have a collation with another order, or no unique key, without which the server refuses the insert.
 		list: `SELECT cell, version, value FROM TABLE_NAME
 WHERE namespace = $1 AND cell COLLATE "C" >= $2 AND cell COLLATE "C" < $3 ORDER BY cell COLLATE "C" LIMIT $4::bigint`,
 		read: `SELECT ` + state + `, c.version, c.value
 FROM (SELECT 1) AS here LEFT JOIN TABLE_NAME AS c ON c.namespace = $1 AND c.cell = $2`,
 		insert: durable + `INSERT INTO TABLE_NAME (namespace, cell, version, value)
 SELECT $1::text, $2::text, $3::bigint, $4::text FROM durable WHERE durable.level IS NOT NULL
-ON CONFLICT DO NOTHING`,
+ON CONFLICT (namespace, cell) DO NOTHING`,
 		update: durable + `UPDATE TABLE_NAME AS c SET version = $1, value = $2, updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $3 AND c.cell = $4 AND c.version = $5
   AND octet_length(c.value) <= 1024`,
 		state: `SELECT ` + state,
 		sync: durable + `UPDATE TABLE_NAME AS c SET updated_at = now() FROM durable
 WHERE durable.level IS NOT NULL AND c.namespace = $1 AND c.cell = $2 AND c.version = $3`,
-		says: postgresSays,
-		readOnly: `SELECT source FROM pg_settings
-WHERE name = 'default_transaction_read_only' AND setting = 'on' AND NOT pg_is_in_recovery()`,
+		says:       postgresSays,
 		durability: postgresDurability,
 	}
 }
@@ -85,9 +83,9 @@ WHERE name = 'default_transaction_read_only' AND setting = 'on' AND NOT pg_is_in
 var postgresErrors = map[string]error{
 	"42P01": errNoTable,
 	"40001": errRolledBack, "40P01": errRolledBack, // serialization failure, deadlock
-	"42501": errDenied,     // insufficient privilege
-	"28":    errDenied,     // invalid authorization
-	"25006": ErrNotPrimary, // read-only transaction
+	"42501": errDenied,   // insufficient privilege
+	"28":    errDenied,   // invalid authorization
+	"25006": errReadOnly, // read-only transaction
 
 	// A value that does not fit, a violated constraint, no such database or schema, or not any more; columns, types and kinds
 	// of table that do not fit the statement; and a feature that the server lacks, or lacks for this table.
@@ -119,11 +117,6 @@ func sqlState(err error) string {
 	return ""
 }
 
-// postgresUnfit looks for the key that keeps two processes from making the same cell.
-const postgresUnfit = `SELECT '', '' FROM pg_class AS t WHERE t.oid = to_regclass($1::text) AND NOT EXISTS (
-  SELECT FROM pg_index AS i WHERE i.indrelid = t.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indnatts = 2
-  AND (SELECT count(*) FROM pg_attribute AS a WHERE a.attrelid = t.oid AND a.attnum = ANY (i.indkey) AND a.attname IN ('namespace', 'cell')) = 2)`
-
 func postgresDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error) {
 	var found stores.Durability
 	var version, fsync, fullPages, names, senders string
@@ -139,9 +132,6 @@ func postgresDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Dura
   current_setting('synchronous_standby_names'), pg_is_in_recovery(), `+postgresSenders+`,
   COALESCE((SELECT relpersistence <> 'p' FROM pg_class WHERE oid = to_regclass($1::text)), false)`, d.table).
 			Scan(&fsync, &fullPages, &names, &standby, &senders, &unlogged)
-	}
-	if err == nil {
-		err = d.unfit(ctx, db, postgresUnfit, d.table)
 	}
 	if err != nil {
 		return found, err

@@ -2,20 +2,72 @@ package sqlstore_test
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
+	"net"
+	"net/url"
 	"strconv"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/stores"
+	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 	"github.com/tickflake/tickflake/stores/sqlstore"
+	"github.com/tickflake/tickflake/stores/storetest"
 )
+
+// opened is a Store on a server.
+func opened(t *testing.T, dialect sqlstore.Dialect, server driver.Connector, dialer *dial.Dialer) stores.Store {
+	t.Helper()
+	s, err := sqlstore.Open(&engine.URL{Namespace: "a", URL: &url.URL{Host: "h:1"}}, dialect, server, dialer, time.Minute)
+	require.NoError(t, err)
+	return s
+}
+
+// silent is a connector to a server that never greets. As drivers do, it closes the
+// connection when its context ends.
+type silent struct {
+	dial  func(context.Context) (net.Conn, error)
+	ended chan error // the context's, or nil if it had not ended
+}
+
+func (s silent) Driver() driver.Driver { return nil }
+func (s silent) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := s.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	_, err = conn.Read(make([]byte, 1))
+	s.ended <- ctx.Err()
+	return nil, err
+}
+
+// A connection without a greeting is kept when its caller gives up, since the server counts
+// it, and closed with the Store.
+func TestOpen(t *testing.T) {
+	server, dialer := storetest.Serve(t, nil), new(dial.Dialer)
+	ended := make(chan error, 1)
+	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server) }
+	s := opened(t, sqlstore.PostgreSQL(), silent{dial, ended}, dialer)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := s.Read(ctx, "k")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "postgres at h:1 table tickflake_cells: read k")
+	require.NoError(t, s.Close())
+	select {
+	case err := <-ended:
+		assert.NoError(t, err, "the end of the caller's context reached the driver")
+	case <-time.After(20 * time.Second):
+		t.Fatal("Close has closed no connection")
+	}
+}
 
 // cancelled answers a statement with success when it is told to end it, as PostgreSQL does
 // with a commit that waits for its standby.
@@ -32,33 +84,12 @@ func (c cancelled) ExecContext(ctx context.Context, _ string, _ []driver.NamedVa
 
 // A write that was cancelled is not acknowledged, whatever the server says.
 func TestCancelledWriteIsNotAcknowledged(t *testing.T) {
-	s, err := sqlstore.New(sql.OpenDB(cancelled{}), sqlstore.PostgreSQL(), "a", sqlstore.DefaultTable)
-	require.NoError(t, err)
+	s := opened(t, sqlstore.PostgreSQL(), cancelled{}, new(dial.Dialer))
 	for range 2000 { // the caller and the answer are in a race
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
 		_, err := s.Swap(ctx, "k", 5, []byte("v"))
 		require.ErrorIs(t, err, context.Canceled)
-	}
-}
-
-func TestNewOfBadThings(t *testing.T) {
-	db := sql.OpenDB(cancelled{})
-	_, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a b", sqlstore.DefaultTable)
-	assert.ErrorContains(t, err, "namespace \"a b\"")
-	_, err = sqlstore.New(nil, sqlstore.PostgreSQL(), "a", sqlstore.DefaultTable)
-	assert.Error(t, err)
-	_, err = sqlstore.New(db, sqlstore.Dialect{}, "a", sqlstore.DefaultTable)
-	assert.Error(t, err)
-	for _, name := range []string{"", ".", "a.", ".a", "a.b.c", "1a", "a.1", "a-b", "a b", "a;b", "ä", `"a"`, strings.Repeat("a", 64), strings.Repeat("a", 5000)} {
-		_, err = sqlstore.New(db, sqlstore.PostgreSQL(), "a", name)
-		assert.ErrorContains(t, err, "want up to 63 ASCII letters", "%q", name)
-		assert.Less(t, len(err.Error()), 400)
-	}
-	for name, quoted := range map[string]string{"_1": `"_1"`, "A.b_2": `"a"."b_2"`, strings.Repeat("a", 63): `"` + strings.Repeat("a", 63) + `"`} {
-		s, err := sqlstore.New(db, sqlstore.PostgreSQL(), "a", name)
-		require.NoError(t, err)
-		assert.Contains(t, s.Schema(), "IF NOT EXISTS "+quoted+" (")
 	}
 }
 
@@ -74,11 +105,11 @@ func number(err error) uint16 {
 	return uint16(n)
 }
 
-// failing answers each statement with an error, and a question for a setting with the source of that, unless it is "".
+// failing answers each statement with an error, and a question with a version, unless that is "".
 type failing struct {
 	cancelled
-	err    error
-	source string
+	err     error
+	version string
 }
 
 func (f failing) Connect(context.Context) (driver.Conn, error) { return f, nil }
@@ -88,10 +119,10 @@ func (f failing) ExecContext(context.Context, string, []driver.NamedValue) (driv
 }
 
 func (f failing) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
-	if f.source == "" {
+	if f.version == "" {
 		return nil, f.err
 	}
-	return &one{f.source}, nil
+	return &one{f.version}, nil
 }
 
 // one is a row of one value.
@@ -127,7 +158,7 @@ func TestKinds(t *testing.T) {
 		{failing{err: code("57P04")}, postgres, stores.Permanent, "the database does not exist"},
 		{failing{err: code("28P01")}, postgres, stores.Permanent, "fix the URL"},
 		{failing{err: code("25006")}, postgres, stores.Permanent, "connect to the primary"},
-		{failing{err: code("25006"), source: "user"}, postgres, stores.Permanent, "default_transaction_read_only"},
+		{failing{err: code("25006")}, postgres, stores.Permanent, "default_transaction_read_only"},
 		{failing{err: code("XX000")}, postgres, stores.Unknown, "code XX000"},
 		{failing{err: driver.ErrBadConn}, postgres, stores.Transient, "ended the connection"},
 		{failing{err: code("1040")}, mysql, stores.Transient, "raise max_connections"},
@@ -142,9 +173,7 @@ func TestKinds(t *testing.T) {
 		{failing{err: code("1792")}, mysql, stores.Permanent, "transaction_read_only"},
 		{failing{err: code("1")}, mysql, stores.Unknown, "code 1"},
 	} {
-		s, err := sqlstore.New(sql.OpenDB(tt.failing), tt.dialect, "a", sqlstore.DefaultTable)
-		require.NoError(t, err)
-		_, err = s.Swap(t.Context(), "k", 5, nil)
+		_, err := opened(t, tt.dialect, tt.failing, new(dial.Dialer)).Swap(t.Context(), "k", 5, nil)
 		assert.Equal(t, tt.want, stores.KindOf(err), "%v", err)
 		assert.ErrorContains(t, err, tt.says)
 	}
@@ -168,9 +197,7 @@ func (l locked) ExecContext(context.Context, string, []driver.NamedValue) (drive
 // A statement that has waited for a lock for too long is sent again.
 func TestLockedRow(t *testing.T) {
 	left := 3
-	s, err := sqlstore.New(sql.OpenDB(locked{left: &left}), sqlstore.MySQL(number), "a", sqlstore.DefaultTable)
-	require.NoError(t, err)
-	_, err = s.Swap(t.Context(), "k", 5, nil)
+	_, err := opened(t, sqlstore.MySQL(number), locked{left: &left}, new(dial.Dialer)).Swap(t.Context(), "k", 5, nil)
 	require.NoError(t, err)
 	require.Equal(t, -1, left)
 }
@@ -180,9 +207,7 @@ func TestForeignServers(t *testing.T) {
 	for name, version := range map[string]string{
 		"CockroachDB": "CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27)", "YugabyteDB": "PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu",
 	} {
-		s, err := sqlstore.New(sql.OpenDB(failing{source: version}), sqlstore.PostgreSQL(), "a", sqlstore.DefaultTable)
-		require.NoError(t, err)
-		_, err = stores.CheckDurability(t.Context(), s)
+		_, err := stores.CheckDurability(t.Context(), opened(t, sqlstore.PostgreSQL(), failing{version: version}, new(dial.Dialer)))
 		assert.ErrorIs(t, err, stores.Permanent)
 		assert.ErrorContains(t, err, name+": the server only speaks")
 	}

@@ -8,86 +8,77 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
-
-// DefaultTable is the name of the table for a URL that gives no other.
-const DefaultTable = "tickflake_cells"
-
-// Store is a [stores.Store] in a table of a database. It is safe for use by several
-// goroutines at once. Each operation is one statement in its own transaction and one round trip. A Read takes two with
-// MySQL, MariaDB, and a PostgreSQL that has synchronous_standby_names; a Swap two if it finds another version, to see why,
-// and three if the table must be made first. A Swap is sent again only if the driver says that it was not sent, or the
-// server says that it was rolled back. If its error wraps [ErrAutocommit], or says that the table is missing and cannot
-// be made, nothing was changed.
-type Store struct {
-	store
-	cells   *engine.Skeleton[uint64] // the store
-	db      *sql.DB
-	dialect Dialect
-	table   string
-}
-
-// store is embedded under a name that no user can set.
-type store = stores.Store
-
-var _ stores.Store = (*Store)(nil)
 
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-func checkTable(name string) error {
-	if tableName.MatchString(name) {
-		return nil
-	}
-	if len(name) > 130 {
-		name = name[:130] + "…"
-	}
-	return fmt.Errorf("table %q: want up to 63 ASCII letters, digits and underscores, not beginning with a digit, with the name of a schema and a dot before it or not", name)
-}
-
-// New returns a Store of the cells of a namespace, in a table of the database behind db, such as [DefaultTable]. It
-// sends nothing: the store connects at its first use. The caller closes db.
+// Open returns a Store for the URL of an engine, whose own parameter table is the name of the table, or tickflake_cells without
+// it. The name has ASCII letters, digits and underscores, and does not begin with a digit; it may be a reserved word. A schema
+// (MySQL: a database) and a dot may precede it. PostgreSQL takes capitals for small letters.
 //
-// The name of the table has ASCII letters, digits and underscores, and does not begin with a digit; it may be a reserved
-// word. A schema (MySQL: a database) and a dot may precede it. PostgreSQL takes capitals for
-// small letters. Any other name, a namespace that [stores.CheckNamespace] refuses, a nil db, and a Dialect
-// that [PostgreSQL] or [MySQL] did not return, are errors.
-func New(db *sql.DB, dialect Dialect, namespace, table string) (*Store, error) {
-	if db == nil || dialect.read == "" {
-		return nil, errors.New("sqlstore.New: no database, or a Dialect that PostgreSQL or MySQL did not return")
+// There are up to [dial.MaxConns] connections, of which one is kept for the given time without use. connector must connect with
+// dialer. Closing the Store closes both. Open sends nothing. The error is a [*stores.URLError].
+//
+// Each operation is one statement in its own transaction and one round trip. A Read takes two with
+// MySQL, MariaDB, and a PostgreSQL that has synchronous_standby_names; a Swap two if it finds another version, to see why,
+// and three if the table must be made first. A Swap is sent again only if the driver says that it was not sent, or the
+// server says that it was rolled back. If its error says that the table is missing and cannot be made, nothing was changed.
+func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *dial.Dialer, idle time.Duration) (stores.Store, error) {
+	table, ok := u.Options["table"]
+	if !ok {
+		table = "tickflake_cells"
 	}
-	if err := stores.CheckNamespace(namespace); err != nil {
-		return nil, err
+	if !tableName.MatchString(table) {
+		return nil, u.Refuse("the parameter table cannot be used", fmt.Errorf("table %.130q: want up to 63 ASCII letters, digits and underscores, "+
+			"not beginning with a digit, with the name of a schema and a dot before it or not", table))
 	}
-	if err := checkTable(table); err != nil {
-		return nil, err
+	db := sql.OpenDB(patient{connector})
+	db.SetMaxOpenConns(dial.MaxConns)
+	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
+	db.SetConnMaxIdleTime(idle)
+	at := dialect.name
+	if u.URL.Host != "" {
+		at += " at " + u.URL.Host
 	}
-	s := &Store{db: db, table: table, dialect: dialect.withTable(table)}
-	s.cells = &engine.Skeleton[uint64]{
-		Texts: texts{s}, Namespace: namespace, Version: func(version uint64) uint64 { return version },
-		At: dialect.name + " table " + table, Explain: s.explain,
-		Ask: func(ctx context.Context) (stores.Durability, error) { return dialect.durability(ctx, db, s.dialect) },
-	}
-	s.store = s.cells
-	return s, nil
+	t := texts{db: db, dialect: dialect.withTable(table), namespace: u.Namespace, table: table}
+	return &engine.Skeleton[uint64]{
+		Texts: t, Namespace: u.Namespace, Version: func(version uint64) uint64 { return version },
+		At: at + " table " + table, Explain: t.explain,
+		Ask:   func(ctx context.Context) (stores.Durability, error) { return t.dialect.durability(ctx, db, t.dialect) },
+		Conns: dialer, Done: db.Close,
+	}, nil
 }
 
-// Schema returns the statement that makes the table, for a DBA to run. It ends in a
-// semicolon and a new line, and leaves a table that exists as it is.
-func (s *Store) Schema() string { return s.dialect.schema + ";\n" }
+// patient is a connector that does not stop when a context ends: a server also counts a connection
+// before its login.
+type patient struct{ driver.Connector }
+
+func (p patient) Connect(ctx context.Context) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dial.MaxSilence)
+	defer cancel()
+	return p.Connector.Connect(ctx)
+}
 
 // texts are the rows of a namespace, for the skeleton. The revision of a text is its version.
-type texts struct{ *Store }
+type texts struct {
+	db        *sql.DB
+	dialect   Dialect
+	namespace string
+	table     string
+}
 
 func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
 	type row struct {
 		key  string
 		text []byte
 	}
-	rows, err := again(t.Store, func() (page []row, err error) {
-		rows, err := t.db.QueryContext(ctx, t.dialect.list, t.cells.Namespace, from, to, most)
+	rows, err := again(t, func() (page []row, err error) {
+		rows, err := t.db.QueryContext(ctx, t.dialect.list, t.namespace, from, to, most)
 		if err != nil {
 			return nil, err
 		}
@@ -115,26 +106,25 @@ func (t texts) Scan(ctx context.Context, from, to string, most int, found func(s
 	return len(rows) == most, nil
 }
 
-// Get reads a row. Its error wraps [ErrNotPrimary] if the answer may be out of date, and [ErrAutocommit] if it may come
-// from an old transaction.
+// Get reads a row. Its error wraps errNotPrimary if the answer may be out of date.
 func (t texts) Get(ctx context.Context, key string, _ bool) (text engine.Text[uint64], err error) {
 	var last uint64 // the version that the sync before has not found
 	for range tries {
 		text, state, err := t.row(ctx, key)
-		if err == nil {
-			err = stateErrors[state]
+		if err == nil && state == stateNotPrimary {
+			err = errNotPrimary
 		}
 		if err != nil || state != stateUnsynced || !text.Found {
 			return text, err
 		}
 		if text.Revision == last {
-			return text, fmt.Errorf("a write of its row changed nothing, so it is unknown whether the row is safe: compare table %s with Schema, and look for triggers, rules and policies on it", t.table)
+			return text, fmt.Errorf("a write of its row changed nothing, so it is unknown whether the row is safe: look for triggers, rules and policies on table %s, and compare it with one that tickflake has made", t.table)
 		}
 		last = text.Revision
 		// A process that has lost the answer to a Swap relies on this cell. The server
 		// can show a write before it is synced and a replica has it. It acknowledges another
 		// write of the same row only after both writes are safe.
-		synced, err := t.exec(ctx, t.dialect.sync, t.cells.Namespace, key, int64(text.Revision))
+		synced, err := t.exec(ctx, t.dialect.sync, t.namespace, key, int64(text.Revision))
 		if err != nil || synced {
 			return text, err
 		}
@@ -150,8 +140,8 @@ func (t texts) row(ctx context.Context, key string) (text engine.Text[uint64], s
 		version sql.Null[int64]
 		value   []byte
 	}
-	got, err := again(t.Store, func() (r row, err error) {
-		err = t.db.QueryRowContext(ctx, t.dialect.read, t.cells.Namespace, key).Scan(&r.state, &r.version, &r.value)
+	got, err := again(t, func() (r row, err error) {
+		err = t.db.QueryRowContext(ctx, t.dialect.read, t.namespace, key).Scan(&r.state, &r.version, &r.value)
 		return r, err
 	})
 	if t.dialect.says(err) == errNoTable {
@@ -184,24 +174,20 @@ func (t texts) Put(ctx context.Context, key string, version uint64, text []byte)
 	if err != nil || written {
 		return err
 	}
-	_, state, err := t.row(ctx, key)
-	switch {
-	case errors.Is(err, stores.ErrDamaged), err != nil && t.dialect.guarded:
+	if _, _, err = t.row(ctx, key); errors.Is(err, stores.ErrDamaged) {
 		return err
-	case state == stateNoAutocommit:
-		return ErrAutocommit
 	}
 	return stores.ErrConflict
 }
 
 // write reports whether it has written the cell. If it has not, and returns no error, the
-// cell has another version, or the session commits nothing.
+// cell has another version.
 func (t texts) write(ctx context.Context, version uint64, cell stores.Cell) (bool, error) {
 	value := string(cell.Value)
 	if version != 0 {
-		return t.exec(ctx, t.dialect.update, int64(cell.Version), value, t.cells.Namespace, cell.Key, int64(version))
+		return t.exec(ctx, t.dialect.update, int64(cell.Version), value, t.namespace, cell.Key, int64(version))
 	}
-	written, err := t.exec(ctx, t.dialect.insert, t.cells.Namespace, cell.Key, int64(cell.Version), value)
+	written, err := t.exec(ctx, t.dialect.insert, t.namespace, cell.Key, int64(cell.Version), value)
 	if t.dialect.says(err) == errDuplicate {
 		return false, nil
 	}
@@ -209,9 +195,9 @@ func (t texts) write(ctx context.Context, version uint64, cell stores.Cell) (boo
 }
 
 // exec reports whether a statement has written its row.
-func (s *Store) exec(ctx context.Context, statement string, args ...any) (bool, error) {
-	n, err := again(s, func() (int64, error) {
-		result, err := s.db.ExecContext(ctx, statement, args...)
+func (t texts) exec(ctx context.Context, statement string, args ...any) (bool, error) {
+	n, err := again(t, func() (int64, error) {
+		result, err := t.db.ExecContext(ctx, statement, args...)
 		if err == nil {
 			err = ctx.Err() // PostgreSQL acknowledges a write whose wait for a standby was cancelled
 		}
@@ -230,9 +216,9 @@ const tries = 100
 // server rolls back if the default isolation is higher than read committed, in a
 // deadlock, or when a lock is held for too long. A statement that was rolled back has
 // written nothing.
-func again[T any](s *Store, statement func() (T, error)) (got T, err error) {
+func again[T any](t texts, statement func() (T, error)) (got T, err error) {
 	for range tries {
-		if got, err = statement(); s.dialect.says(err) != errRolledBack {
+		if got, err = statement(); t.dialect.says(err) != errRolledBack {
 			break
 		}
 	}
@@ -246,28 +232,19 @@ func (t texts) makeTable(ctx context.Context, cell stores.Cell) (bool, error) {
 	_, problem := t.exec(ctx, t.dialect.schema)
 	written, err := t.write(ctx, 0, cell)
 	if problem != nil && t.dialect.says(err) == errNoTable {
-		err = fmt.Errorf("table %s is missing, and making it failed: %w; have a user with the right to make it run: %s", t.table, problem, strings.Join(strings.Fields(t.Schema()), " "))
+		err = fmt.Errorf("table %s is missing, and making it failed: %w; have a user with the right to make it run: %s", t.table, problem, strings.Join(strings.Fields(t.dialect.schema), " "))
 	}
 	return written, err
 }
 
 // explain gives the server's error its kind and the advice, and tells why there was no answer in time.
-func (s *Store) explain(ctx context.Context, err error) error {
-	pool := s.db.Stats()
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
-		err = fmt.Errorf("%w: all %d connections of the database handle are in use or being made: look for locks on table %s, or raise SetMaxOpenConns", err, pool.InUse, s.table)
+func (t texts) explain(ctx context.Context, err error) error {
+	if used := t.db.Stats().InUse; ctx.Err() != nil && errors.Is(err, ctx.Err()) && used == dial.MaxConns {
+		err = fmt.Errorf("%w: all %d connections are in use or being made: look for locks on table %s", err, used, t.table)
 	}
-	why := s.dialect.says(err)
-	switch {
-	case errors.Is(err, driver.ErrBadConn):
+	why := t.dialect.says(err)
+	if errors.Is(err, driver.ErrBadConn) {
 		why = errEnded
-	case why == ErrNotPrimary && s.dialect.readOnly != "":
-		source, problem := engine.Wait(ctx, func() (source string, err error) {
-			return source, s.db.QueryRowContext(ctx, s.dialect.readOnly).Scan(&source)
-		})
-		if problem == nil {
-			why = fmt.Errorf("%w (source: %s)", errReadOnly, source)
-		}
 	}
 	if kind := stores.KindOf(why); kind == stores.Permanent || kind == stores.Transient && ctx.Err() == nil { // else the end of ctx is the cause
 		err = fmt.Errorf("%w: %w", why, err)

@@ -37,17 +37,6 @@ func Find() (Kernel, error) { return machine.Find() }
 // and Kind are for users.
 type Fault = guest.Fault
 
-// Kind tells which faults belong together.
-type Kind = guest.Kind
-
-// The kinds of faults.
-const (
-	Clocks    = guest.Clocks
-	Processes = guest.Processes
-	Copies    = guest.Copies
-	Disks     = guest.Disks
-)
-
 // Faults returns all faults, in the order of the report.
 func Faults() []Fault { return guest.List() }
 

@@ -154,9 +154,9 @@ func (b *bench) work(ctx context.Context, todo <-chan *job) {
 		if ctx.Err() != nil {
 			return
 		}
-		if kind := j.fault.CutsPower; kind != "" {
+		if j.fault.CutsPower != "" {
 			end() // no more machines than workers
-			j.out, j.err = cutPower(ctx, b, j.fault, kind, cuts, false)
+			j.out, j.err = cutPower(ctx, b, j.fault, cuts, false)
 			continue
 		}
 		if key := needs(j.fault); key == "" || key != up {

@@ -4,20 +4,24 @@ package guest
 
 import (
 	"bufio"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/check"
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/subject"
 )
 
@@ -54,8 +58,9 @@ type process struct {
 	number int // in the fault
 	pid    int
 	in     io.WriteCloser
-	pipe   *os.File // its standard output
-	lines  *bufio.Reader
+	pipe   *os.File      // its standard output
+	lines  *bufio.Reader // of it
+	told   *gob.Decoder  // of lines, unless it is the program of a user
 	ended  chan struct{}
 	err    error // how it ended; set before ended is closed
 }
@@ -129,6 +134,7 @@ func (c *carrier) spawn() (*process, error) {
 		return nil, errors.Join(err, in.Close(), pipe.Close())
 	}
 	p := &process{number: int(c.stage.spawned.Add(1)) - 1, pid: cmd.Process.Pid, in: in, pipe: pipe, lines: bufio.NewReaderSize(pipe, lineLength), ended: make(chan struct{})}
+	p.told = gob.NewDecoder(p.lines)
 	go func() { // ends with the process, which its stage kills
 		p.err = cmd.Wait()
 		close(p.ended)
@@ -138,7 +144,7 @@ func (c *carrier) spawn() (*process, error) {
 	}
 	_ = p.pipe.SetReadDeadline(time.Now().Add(startLimit))
 	for range c.records {
-		if _, err := p.lines.ReadSlice('\n'); err != nil {
+		if err := p.told.Decode(new(subject.Told)); err != nil {
 			p.end()
 			return nil, fmt.Errorf("one does not wait for a command: %w", err)
 		}
@@ -253,8 +259,26 @@ func (c *carrier) carry(p *process) {
 	}
 }
 
-// read reads all lines of a process, those of a program at a bounded rate while it runs.
+// read reads all that a process tells.
 func (c *carrier) read(p *process) error {
+	if c.program != nil {
+		return c.readLines(p)
+	}
+	for {
+		var told subject.Told
+		err := p.told.Decode(&told)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, os.ErrDeadlineExceeded): // the process was killed
+			return nil
+		case err != nil:
+			return fmt.Errorf("what the subjects tell is damaged: %w", err)
+		}
+		c.records[told.Subject].take(p.number, told)
+	}
+}
+
+// readLines reads all lines of a program, at a bounded rate while it runs. Each is an ID.
+func (c *carrier) readLines(p *process) error {
 	for {
 		line, err := p.lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -266,20 +290,141 @@ func (c *carrier) read(p *process) error {
 			return nil
 		}
 		text := strings.TrimSpace(string(line))
-		if c.program == nil {
-			number, rest, _ := strings.Cut(text, " ")
-			i, err := strconv.Atoi(number)
-			if err != nil || i >= len(c.records) {
-				return fmt.Errorf("a line of the subjects is damaged: %.100q", text)
-			}
-			c.records[i].line(p.number, rest)
-			continue
+		call := check.ID{Took: -1, Text: text}
+		if strings.ContainsAny(text, " \t") || !utf8.ValidString(text) {
+			call = check.ID{Took: -1, Err: fmt.Sprintf("a line is no ID: %.100q", text)}
 		}
-		c.records[0].line(p.number, text)
+		if text != "" {
+			c.records[0].take(p.number, subject.Told{Calls: []check.ID{call}})
+		}
 		select {
 		case <-c.quit: // what is left in the pipe is read at once
 		case <-p.ended:
 		case <-time.After(lineEvery):
 		}
 	}
+}
+
+const (
+	logKept = 2000
+	// kept is how many IDs of one subject go to the host.
+	kept = 1 << 17
+)
+
+// record is what all processes of a subject have printed.
+type record struct {
+	stage  *Stage
+	place  subject.Place
+	other  bool // nobody waits for it: a generator that is not ours, or need not issue again
+	shares bool // it may share its state with a second process
+	drifts bool // its keeper hears of a clock that was wrong
+
+	mu    sync.Mutex // of all below
+	check *check.Checker
+	lines int
+	held  bool // it waits for a command
+	keep  bool // all IDs from now on
+	ids   []string
+	// before is the marker of VMClock up to which IDs are not kept: see often. 0: all are.
+	before uint64
+	log    []byte // its end
+	cause  bool   // an error or the log had one of the causes of the fault
+	// crashed is how a process ended that nothing here has killed: a panic.
+	crashed string
+}
+
+// do changes what belongs to mu, at an instant of the stage.
+func (l *record) do(change func(now time.Duration)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(l.stage.now())
+}
+
+// take takes what the process with this number tells.
+func (l *record) take(number int, told subject.Told) {
+	if told.Log != "" {
+		_, _ = l.Write([]byte(told.Log))
+	}
+	l.do(func(now time.Duration) {
+		if told.Made || told.Held {
+			l.check.Made(now, number)
+			l.held = told.Held
+		}
+		for _, id := range told.Calls {
+			id.Start = number
+			for id.Text = range strings.SplitSeq(id.Text, subject.And) {
+				l.add(now, id)
+			}
+		}
+	})
+}
+
+// add counts an ID or a failed call. The caller has locked mu.
+func (l *record) add(now time.Duration, id check.ID) {
+	l.check.Add(now, id)
+	l.look(id.Err)
+	l.lines++
+	if l.keep && id.Err == "" && (l.before == 0 || id.Marker > l.before) && len(l.ids) < kept {
+		l.ids = append(l.ids, id.Text)
+	}
+}
+
+// Write keeps the end of the log.
+func (l *record) Write(text []byte) (int, error) {
+	l.do(func(time.Duration) {
+		all := append(l.log, text...)
+		l.look(string(all))
+		l.log = append([]byte(nil), all[max(0, len(all)-logKept):]...)
+	})
+	return len(text), nil
+}
+
+// look notes whether a text names a cause of the fault. The caller has locked mu.
+func (l *record) look(text string) {
+	l.cause = l.cause || slices.ContainsFunc(l.stage.causes, func(c string) bool { return strings.Contains(text, c) })
+}
+
+// ended notes the end of a process that was killed, or how it ended by itself.
+func (l *record) ended(at time.Duration, number int, how string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.check.Ended(at, number)
+	if how == "" {
+		return
+	}
+	l.crashed = how
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(l.log), "")), "\n")
+	said := lines[len(lines)-1]
+	if i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "panic: ") }); i >= 0 {
+		said = lines[i] // the last line is one of the stack
+	}
+	if said != "" {
+		how += ": " + said
+	}
+	l.add(at, check.ID{Err: "the process ended by itself: " + how, Start: number})
+}
+
+// is reports whether something holds of what belongs to mu.
+func (l *record) is(done func(*record) bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return done(l)
+}
+
+// What a stage waits for: an ID or an error, the end of its calls, and an ID after the fault.
+func issued(l *record) bool   { return l.lines > 0 || l.place.Wait }
+func holds(l *record) bool    { return l.held }
+func recovers(l *record) bool { return l.check.Recovers() }
+func warned(l *record) bool   { return l.cause || !l.drifts }
+
+// result is what there is to tell after the end of all processes.
+func (l *record) result() *Result {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &Result{Subject: l.place.Subject, Verdict: l.check.Verdict(), IDs: l.ids, Crashed: l.crashed}
+	r.Verdict.Named = l.cause
+	if r.Verdict.Failed > 0 || l.keep {
+		r.Stderr = strings.ToValidUTF8(string(l.log), "")
+	}
+	return r
 }

@@ -200,6 +200,7 @@ func setRight(s *Stage) {
 	s.Mark()
 	s.must(setTime(right))
 	s.must(adjust("tell that the clock is right", unix.Timex{Modes: unix.ADJ_MAXERROR, Maxerror: 5000}))
+	// After a fault that ends all processes, they start beside each other on a busy host.
 	s.await(startLimit, false, recovers)
 	s.settle()
 }
@@ -209,11 +210,5 @@ func boot1970(s *Stage) {
 	if now := time.Now(); now.Year() > 1970 {
 		s.must(fmt.Errorf("the machine booted at %v, want 1970", now))
 	}
-	s.Issue(time.Second)
-	right := s.hostTime()
-	s.Mark()
-	s.must(setTime(right))
-	// After a fault that ends all processes, they start beside each other on a busy host.
-	s.await(startLimit, false, recovers)
-	s.Issue(after)
+	setRight(s)
 }

@@ -40,8 +40,6 @@ type Stage struct {
 	spawned atomic.Int64 // processes
 	first   Reading      // of the clocks, before the fault
 	causes  []string
-
-	stopped time.Duration // when the subjects were, by SIGSTOP; 0: they are not
 }
 
 // programPath is where the initramfs has the user's program.
@@ -272,21 +270,6 @@ func (s *Stage) Restart(between func() error) {
 		s.must(between())
 	}
 	s.start()
-}
-
-// Signal sends a signal to all processes. The time between SIGSTOP and SIGCONT is no
-// stall of a subject.
-func (s *Stage) Signal(n syscall.Signal) {
-	now := s.now()
-	switch {
-	case n == syscall.SIGSTOP && s.stopped == 0:
-		s.stopped = now
-	case n == syscall.SIGCONT && s.stopped != 0:
-		number := s.number()
-		s.each(func(l *record, _ time.Duration) { l.check.Stopped(s.stopped, now, number) })
-		s.stopped = 0
-	}
-	s.signal(n)
 }
 
 // Hold lets all subjects finish their calls, and waits until they hold: they issue

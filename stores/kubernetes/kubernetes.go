@@ -7,14 +7,82 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
+	"github.com/tickflake/tickflake/stores/engine/dial"
 )
+
+var open = engine.Register("k8s", []string{"server", "cacert", "token"}, connect)
+
+const (
+	// conns bounds the connections that are used, and most also counts those that the server
+	// has not closed yet.
+	conns = 4
+	most  = 16
+)
+
+// account is where the files of a pod's service account are. A test replaces it.
+var account = "/var/run/secrets/kubernetes.io/serviceaccount/"
+
+// connect opens a URL, as the package's doc describes it. It asks the server nothing yet.
+func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
+	namespace := u.URL.Host
+	switch {
+	case u.URL.User != nil:
+		return nil, u.Refuse("credentials do not belong in it; they come from the service account, or from the file token=FILE", nil)
+	case namespace == "" || strings.ContainsAny(namespace, ":,.") || u.URL.Path != "":
+		return nil, u.Refuse("want k8s://NAMESPACE, with a namespace of Kubernetes", nil)
+	case u.URL.RawQuery != "":
+		return nil, u.Refuse("unknown option; there are server, cacert, token and namespace", nil)
+	}
+	address := u.Options["server"]
+	if host := os.Getenv("KUBERNETES_SERVICE_HOST"); address == "" && host != "" { // in a pod
+		address = "https://" + net.JoinHostPort(host, os.Getenv("KUBERNETES_SERVICE_PORT"))
+		u.Options["cacert"] = cmp.Or(u.Options["cacert"], account+"ca.crt")
+		u.Options["token"] = cmp.Or(u.Options["token"], account+"token")
+	}
+	server, err := url.Parse(address)
+	switch {
+	case address == "":
+		return nil, u.Refuse("no server; run in a pod with a service account, or run kubectl proxy and add server=http://127.0.0.1:8001", nil)
+	case err != nil || server.Host == "" || server.User != nil || server.Scheme != "https" && (server.Scheme != "http" || !isLoopback(server.Hostname())):
+		return nil, u.Refuse("option server: want https://HOST, or http:// and a loopback address, as of kubectl proxy", nil)
+	}
+	if file := u.Options["token"]; file != "" {
+		if _, err := os.ReadFile(file); err != nil {
+			return nil, u.Refuse("option token", err)
+		}
+	}
+	secure, err := dial.Trust(u)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := dial.NewTransport(most, conns, secure)
+	if err != nil {
+		return nil, err
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a write goes out once
+	s := &engine.Skeleton[revision]{
+		Texts: &leases{client: &http.Client{Transport: transport, CheckRedirect: stay}, server: server, token: u.Options["token"],
+			namespace: namespace, prefix: nameOf(u.Namespace) + "."},
+		Namespace: u.Namespace, At: "k8s at " + server.Host,
+		Explain: func(_ context.Context, err error) error { return refused(err) },
+		Conns:   transport,
+	}
+	s.Own.Bucket = 30 * 24 * time.Hour // each cell is an object
+	return s, nil
+}
+
+// isLoopback reports whether what is sent to a host stays on this one.
+func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 // annotation is the name of the annotation with the text of a cell.
 const annotation = "tickflake.io/cell"
@@ -184,4 +252,35 @@ func refused(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", kind, err)
+}
+
+var (
+	toName  = strings.NewReplacer("_", "z0", ".", "z1", "z", "z3")
+	toKey   = strings.NewReplacer("z0", "_", "z1", ".", "z2", "-", "z3", "z", ".", "/")
+	capital = regexp.MustCompile("[A-Z]")
+)
+
+// nameOf returns a key or a namespace as a part of an object's name, whose 253 characters have room for both, also for that of a sequence: parts with dots
+// between them, each of lower-case letters, digits and hyphens, with a letter or a digit at
+// both ends. Slashes become dots. Every other character that may not stand where it stands becomes z
+// and one more, so that no two keys have one name, and z is one of these.
+func nameOf(key string) string {
+	parts := strings.Split(key, "/")
+	for i, part := range parts {
+		part = capital.ReplaceAllStringFunc(toName.Replace(part), func(c string) string { return "z" + strings.ToLower(c) })
+		if rest, ok := strings.CutPrefix(part, "-"); ok {
+			part = "z2" + rest
+		}
+		if rest, ok := strings.CutSuffix(part, "-"); ok {
+			part = rest + "z2"
+		}
+		parts[i] = part
+	}
+	return strings.Join(parts, ".")
+}
+
+// keyOf returns the key of a name that nameOf has made, or false for any other name.
+func keyOf(name string) (key string, ok bool) {
+	key = toKey.Replace(name)
+	return key, stores.CheckKey(key) == nil && nameOf(key) == name
 }
