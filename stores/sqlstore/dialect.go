@@ -27,7 +27,7 @@ type Dialect struct {
 
 	says func(error) error // what the server's error stands for, of those below, or nil
 
-	// durability asks the server for its settings, in two or three round trips.
+	// durability asks the server for its settings, in one to four round trips.
 	durability func(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error)
 }
 
@@ -46,9 +46,9 @@ func (d Dialect) withTable(table string) Dialect {
 var (
 	errNotPrimary = stores.Permanent.New("server is a standby or read-only, and its answer may be out of date: connect to the primary")
 
-	errDenied = stores.Permanent.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the engine's package doc lists")
-	errOther  = stores.Permanent.New("the database does not exist, the table is another program's, with other columns, or the server does not take a parameter of the URL: fix the URL")
-	errUnfit  = stores.Permanent.New("the table was made by hand in another way than a Store does it, and IDs could be issued twice")
+	errDenied  = stores.Permanent.New("the server refuses the user, the password or a right: fix the URL, or grant the rights that the engine's package doc lists")
+	errOther   = stores.Permanent.New("the database does not exist, the table is another program's, with other columns, or the server does not take a parameter of the URL: fix the URL")
+	errKeyless = stores.Permanent.New("no key of namespace and cell is unique in the table, so IDs would be issued twice")
 
 	errReadOnly = stores.Permanent.New("the server is a standby, or transactions of this session are read-only by default (default_transaction_read_only; in MySQL transaction_read_only or tx_read_only): connect to the primary, or switch that off where it was set")
 	errForeign  = stores.Permanent.New("the server only speaks the protocol of PostgreSQL, and is not supported: use PostgreSQL, or another store")
