@@ -179,7 +179,8 @@ func testMySQLDurability(t *testing.T, s *servers.Server, root *sql.DB) {
 	forgets("MyISAM", "table=ops.loose")
 	// A server that makes every table with another engine.
 	Exec(t, root, "SET GLOBAL enforce_storage_engine = MyISAM")
-	forgets("enforce_storage_engine is MyISAM", "table=fresh")
+	_, err := Open(t, s.At(s.Addr, "table=fresh")).Swap(Within(t), "node/0000001", 0, nil)
+	assert.ErrorContains(t, err, "making it failed")
 	Exec(t, root, "SET GLOBAL enforce_storage_engine = NULL", "SET GLOBAL sync_binlog = 0")
 	risk("sync_binlog is 0")
 	Exec(t, root, "SET GLOBAL sync_binlog = 1", "SET GLOBAL innodb_flush_log_at_trx_commit = 2")

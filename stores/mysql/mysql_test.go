@@ -25,7 +25,7 @@ func TestSettingsOfURL(t *testing.T) {
 		require.NoError(t, err)
 		config, err := configOf(u)
 		require.NoError(t, err)
-		assert.Equal(t, map[string]string{"innodb_lock_wait_timeout": "1", "lock_wait_timeout": want, "autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'"}, config.Params)
+		assert.Equal(t, map[string]string{"innodb_lock_wait_timeout": "1", "lock_wait_timeout": want, "autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"}, config.Params)
 	}
 }
 

@@ -21,7 +21,6 @@
 //	                 or 1 on a server that is alone
 //	creds=FILE       the user's credentials, as made by nsc
 //
-// All hosts must be servers of one cluster: servers that know nothing of each other give the same node numbers, unnoticed.
 //
 // # Format
 //

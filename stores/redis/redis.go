@@ -256,7 +256,7 @@ func (t *texts) ask(ctx context.Context) (found stores.Durability, err error) {
 		return found, err
 	}
 	pipe := t.client.Pipeline()
-	fsync, info, cells := pipe.ConfigGet(ctx, "appendfsync"), pipe.Info(ctx), pipe.HGet(ctx, t.hash, "")
+	fsync, info := pipe.ConfigGet(ctx, "appendfsync"), pipe.Info(ctx)
 	commands, _ := pipe.Exec(ctx) // each answer has its own error
 	for _, command := range commands {
 		// Only the server's refusal leaves a setting unknown.
@@ -269,12 +269,6 @@ func (t *texts) ask(ctx context.Context) (found stores.Durability, err error) {
 	for line := range strings.Lines(info.Val()) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		facts[name] = value
-	}
-	if _, moved := driver.IsMovedError(cells.Err()); moved {
-		return found, cells.Err()
-	}
-	if facts["cluster_enabled"] == "1" {
-		found.Risks = append(found.Risks, "the server is one of a cluster, and the store fails when another one gets the cells: use a server that is in none")
 	}
 	// Many rented servers refuse CONFIG, and INFO tells all but appendfsync.
 	set := map[string]string{

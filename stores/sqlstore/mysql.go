@@ -16,7 +16,7 @@ import (
 // must take parameters as ?; number must return the server's number of the error that
 // err wraps, that of MySQL's own client for an error of the driver, such as 2013 for a lost connection, or 0.
 //
-// The connections must have autocommit on, a strict sql_mode, and the character set utf8mb4.
+// The connections must have autocommit on, a strict sql_mode without another engine for that of a statement, and the character set utf8mb4.
 //
 // The server can show a write that is not safe yet: before the write is synced, and, with
 // semi-synchronous replication, before a replica has it, if the server was restarted or the
@@ -154,11 +154,8 @@ func mysqlDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durabil
 	var engine string
 	var keyless bool
 	err = db.QueryRowContext(ctx, mysqlTableOf, schema, name).Scan(&engine, &keyless)
-	switch v := set["enforce_storage_engine"]; {
-	case errors.Is(err, sql.ErrNoRows) && (v == "" || strings.EqualFold(v, "InnoDB")): // the first Swap makes it
-		return found, nil
-	case errors.Is(err, sql.ErrNoRows):
-		found.Forgets = append(found.Forgets, fmt.Sprintf("enforce_storage_engine is %s, so that the table would be made with it, and a killed server can lose writes: set it to InnoDB", v))
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // the first Swap makes it
 		return found, nil
 	case err != nil:
 		return found, err
@@ -174,7 +171,7 @@ func mysqlDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durabil
 func mysqlSettings(ctx context.Context, db *sql.DB) (map[string]string, error) {
 	set := make(map[string]string)
 	for what, names := range map[string]string{
-		"VARIABLES": `'innodb_flush_log_at_trx_commit', 'enforce_storage_engine', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait',
+		"VARIABLES": `'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait',
   'read_only', 'innodb_read_only', 'group_replication_group_name', 'group_replication_consistency'`,
 		"GLOBAL STATUS": `'slaves_connected', 'slaves_running'`, // MariaDB's
 	} {
