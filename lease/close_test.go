@@ -200,7 +200,7 @@ func TestRestoredMeets(t *testing.T) {
 				cancel()
 			}
 			return cell.Token()
-		}, func() {})
+		})
 		require.ErrorIs(t, k.Restored(ctx), lease.ErrStore)
 		require.Positive(t, k.Stats().Remaining)
 		require.NoError(t, k.Err())
@@ -212,7 +212,7 @@ func TestRestoredMeets(t *testing.T) {
 		k.Hook(func() string {
 			k.Distrust() // Restored begins
 			return cell.Token()
-		}, func() {})
+		})
 		r.run("close k; holding 0 released 1.001s")
 		require.ErrorIs(t, k.ClaimFirst(t.Context()), lease.ErrClosed, "as the rest of Restored")
 	})

@@ -161,10 +161,10 @@ func TestTLSFiles(t *testing.T) {
 		}
 		first, firstKey := a.Issue(t, "first", servicetest.ForServers, time.Hour)
 		second, secondKey := a.Issue(t, "second", servicetest.ForServers, 24*time.Hour)
-		_, err := all.TLS(t.Context(), paths.Cert, paths.Key, "", nil)
+		_, err := service.NewFiles().TLS(t.Context(), paths.Cert, paths.Key, "", nil)
 		require.ErrorIs(t, err, os.ErrNotExist)
 		paths.Put(t, first, firstKey, []byte("nothing"))
-		_, err = all.TLS(t.Context(), paths.Cert, paths.Key, paths.ClientCA, nil)
+		_, err = service.NewFiles().TLS(t.Context(), paths.Cert, paths.Key, paths.ClientCA, nil)
 		require.ErrorContains(t, err, "ca.crt: there is no certificate of an authority")
 		c, err = all.TLS(t.Context(), paths.Cert, paths.Key, "", l.logger())
 		require.NoError(t, err)

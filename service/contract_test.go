@@ -20,11 +20,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -401,41 +399,4 @@ func TestAnswersOfRPC(t *testing.T) {
 	equal(&tickflakev1.NumberResponse{First: 103, Last: 113, Count: 2, Stride: 10, Mode: tickflakev1.Mode_MODE_ORDERED}, number, err)
 	_, err = c.Take(t.Context(), &tickflakev1.TakeRequest{After: math.MaxInt64})
 	assert.Equal(t, codes.InvalidArgument, status.Code(err), "an ID that the layout does not have")
-}
-
-// Every method but those of health asks for the token.
-func TestEveryMethodAsksForTheToken(t *testing.T) {
-	t.Parallel()
-	const token = "a-token-of-the-shop"
-	r := start(t, listen, func(c *service.Config) {
-		c.Clients = []service.Client{{Name: "shop", Tokens: []string{token}, Rate: 0.001, Burst: 70}}
-		c.UseWithin = 1500 * time.Millisecond
-	})
-	conn := r.rpc()
-	names := []string{grpc_health_v1.Health_Check_FullMethodName, grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName}
-	desc := tickflakev1.TickflakeService_ServiceDesc
-	for _, m := range desc.Methods {
-		names = append(names, "/"+desc.ServiceName+"/"+m.MethodName)
-	}
-	for _, name := range names {
-		for _, md := range []metadata.MD{nil, metadata.Pairs("authorization", "Bearer a-token-of-nobody"), metadata.Pairs("authorization", "Bearer "+token, "authorization", "Bearer "+token)} {
-			ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(t.Context(), md))
-			stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, name)
-			require.NoError(t, err)
-			if err := stream.SendMsg(&tickflakev1.DescribeRequest{}); err != io.EOF { // the server has refused the call already
-				require.NoError(t, err)
-			}
-			require.NoError(t, stream.CloseSend())
-			err = stream.RecvMsg(&tickflakev1.DescribeResponse{})
-			cancel()
-			assert.Equal(t, !strings.Contains(name, ".health."), status.Code(err) == codes.Unauthenticated, "%s: %v", name, err)
-		}
-	}
-	client := tickflakev1.NewTickflakeServiceClient(conn)
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "bearer "+token)
-	got, err := client.Describe(ctx, &tickflakev1.DescribeRequest{})
-	require.NoError(t, err)
-	require.Equal(t, []int64{70, 70}, []int64{got.MaxBatch, got.MaxNumbers}, "a client that asks for no more is not refused")
-	_, err = client.Take(ctx, &tickflakev1.TakeRequest{Count: &got.MaxBatch})
-	require.NoError(t, err)
 }

@@ -88,6 +88,10 @@ func TestLimits(t *testing.T) {
 		}, "received message larger than max"},
 		{"streams", []string{rpc}, func(r *running, _ string) string {
 			api := grpc_reflection_v1.NewServerReflectionClient(r.rpc())
+			stranger, err := api.ServerReflectionInfo(r.t.Context())
+			require.NoError(r.t, err)
+			_, err = stranger.Recv()
+			assert.Equal(r.t, codes.Unauthenticated, status.Code(err))
 			open := func() grpc_reflection_v1.ServerReflection_ServerReflectionInfoClient {
 				stream, err := api.ServerReflectionInfo(metadata.AppendToOutgoingContext(r.t.Context(), "authorization", "Bearer "+shop))
 				require.NoError(r.t, err)
@@ -98,7 +102,7 @@ func TestLimits(t *testing.T) {
 			for range limit.Streams - 1 {
 				open()
 			}
-			_, err := open().Recv()
+			_, err = open().Recv()
 			began := time.Now()
 			_, late := silent.Recv()
 			assert.ErrorContains(r.t, late, "did not end in time", "others have its place")

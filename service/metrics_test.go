@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
@@ -59,14 +58,6 @@ func TestMetrics(t *testing.T) {
 		assert.Contains(t, text, `target_info{service_name="tickflake",tickflake_store="etcd://a:2379"} 1`)
 		assert.NotContains(t, text, "otel_scope_")
 		assert.NotContains(t, text, "certificate_remaining", "there is no TLS")
-
-		// A sequence that was deleted has no metrics, and those of a new one of its name begin anew.
-		last, err := sequence.Delete(t.Context(), r.store, "orders")
-		require.NoError(t, err)
-		require.NoError(t, sequence.Create(t.Context(), r.store, "orders", last.Definition))
-		_, err = redis.Numbers(t.Context(), "orders", 1000) // more than the rest of the segment
-		require.NoError(t, err)
-		assert.Contains(t, r.metrics(""), `tickflake_sequence="orders"} 1000`)
 	})
 }
 

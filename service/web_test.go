@@ -15,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -32,41 +33,37 @@ var document = sync.OnceValues(func() (*openapi3.T, error) {
 	return openapi3.NewLoader().LoadFromData(text)
 })
 
+// paths finds the operation of a request in the document, which has to be valid.
+var paths = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := document()
+	if err != nil {
+		return nil, err
+	}
+	return legacy.NewRouter(doc)
+})
+
 // conforms returns an error unless the document allows the answer. Paths and methods that are not in the document have to get
 // a problem.
-func conforms(method, path string, answer *http.Response, body []byte) error {
-	doc, err := document()
+func conforms(method, target string, answer *http.Response, body []byte) error {
+	all, err := paths()
 	if err != nil {
 		return err
 	}
-	for _, template := range []string{"/v1/ids/{id}", "/v1/sequences/{name}"} {
-		fixed, _, _ := strings.Cut(template, "{")
-		if rest, ok := strings.CutPrefix(path, fixed); ok && rest != "" && !strings.Contains(rest, "/") && rest != ".." {
-			path = template
-		}
+	r, err := http.NewRequest(strings.Replace(method, "HEAD", "GET", 1), target, nil)
+	if err != nil {
+		return err
 	}
-	item, operation := doc.Paths.Value(path), (*openapi3.Operation)(nil)
-	if item != nil {
-		if operation = item.GetOperation(method); method == "HEAD" {
-			operation = item.Get
-		}
-	}
-	if operation == nil {
+	route, params, err := all.FindRoute(r)
+	r.Method = method
+	if id, given := params["id"]; err != nil || given && id == "" { // of another path, for the router
 		if !slices.Contains([]int{403, 404, 421}, answer.StatusCode) || answer.Header.Get("Content-Type") != "application/problem+json" {
 			return errors.New("want a problem: it is not in the document")
 		}
 		return nil
 	}
-	r, err := http.NewRequest(method, "http://localhost/", nil)
-	if err != nil {
-		return err
-	}
 	input := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{
-			Request: r,
-			Route:   &routers.Route{Spec: doc, PathItem: item, Operation: operation, Method: method},
-		},
-		Status: answer.StatusCode, Header: answer.Header,
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, Route: route},
+		Status:                 answer.StatusCode, Header: answer.Header,
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	}
 	return openapi3filter.ValidateResponse(context.Background(), input.SetBodyBytes(body))
@@ -98,8 +95,7 @@ func (r *running) ask(method, target string, headers ...string) answer {
 	if got.StatusCode == http.StatusBadRequest && got.Header.Get("Content-Type") != "application/problem+json" {
 		return answer{got, string(body)} // of net/http, which could not read the request
 	}
-	path, _, _ := strings.Cut(target, "?")
-	require.NoError(r.t, conforms(method, path, got, body), "%s %s: %d %s", method, target, got.StatusCode, body)
+	require.NoError(r.t, conforms(method, target, got, body), "%s %s: %d %s", method, target, got.StatusCode, body)
 	assert.Equal(r.t, "no-store", got.Header.Get("Cache-Control"))
 	assert.Equal(r.t, "nosniff", got.Header.Get("X-Content-Type-Options"))
 	assert.Equal(r.t, "same-origin", got.Header.Get("Cross-Origin-Resource-Policy"))
@@ -179,13 +175,12 @@ func TestOrigin(t *testing.T) {
 	assert.Regexp(t, `(?m)^tickflake_service_items_total{.*protocol="http"} 2$`, r.metrics(""))
 }
 
-// The document is valid, and has the routes of the server and no others. Where the server has clients, a request without a
+// The document has the routes of the server and no others. Where the server has clients, a request without a
 // token, or with a bad one, is answered only by those that the document says need none.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := document()
 	require.NoError(t, err)
-	require.NoError(t, doc.Validate(t.Context()))
 	r := startWeb(t, func(c *service.Config) {
 		c.Clients = []service.Client{{Name: "shop", Tokens: []string{shop}, Metrics: true, Sequences: []string{"*"}}}
 	})

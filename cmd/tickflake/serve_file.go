@@ -42,12 +42,12 @@ type clientEntry struct {
 	TokenHash   texts    `yaml:"token-hash"`
 	TokenFile   texts    `yaml:"token-file"`
 	Rate        *float64 `yaml:"rate"`  // nil: no limit
-	Burst       *count   `yaml:"burst"` // nil: that of the rate
+	Burst       count    `yaml:"burst"` // 0: that of the rate
 	IDs         *bool    `yaml:"ids"`
 	Sequences   []string `yaml:"sequences"`
 	Metrics     bool     `yaml:"metrics"`
-	Open        *count   `yaml:"max-sequences"`
-	Connections *count   `yaml:"max-connections"`
+	Open        count    `yaml:"max-sequences"`
+	Connections count    `yaml:"max-connections"`
 }
 
 // ruleEntry is a rule of the file. Its names are those of the flags of "tickflake sequence create".
@@ -55,8 +55,8 @@ type ruleEntry struct {
 	Prefix string `yaml:"prefix"`
 	Mode   string `yaml:"mode"`
 	Start  *int64 `yaml:"start"` // nil: 1
-	Max    *count `yaml:"max"`
-	Stride *count `yaml:"stride"`
+	Max    count  `yaml:"max"`
+	Stride count  `yaml:"stride"`
 	Offset int64  `yaml:"offset"`
 	Step   string `yaml:"step"`
 }
@@ -106,7 +106,7 @@ func (f *file) load(read service.ReadFile, isSetting func(name string) bool) ([]
 	for _, c := range f.Clients {
 		client := service.Client{
 			Name: c.Name, TokenHashes: c.TokenHash, NoIDs: c.IDs != nil && !*c.IDs, Sequences: c.Sequences, Metrics: c.Metrics,
-			Burst: int(c.Burst.or0()), MaxSequences: int(c.Open.or0()), MaxConnections: int(c.Connections.or0()),
+			Burst: int(c.Burst), MaxSequences: int(c.Open), MaxConnections: int(c.Connections),
 		}
 		if c.Rate != nil {
 			if client.Rate = *c.Rate; client.Rate == 0 {
@@ -173,7 +173,7 @@ func (t *texts) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(t))
 }
 
-// count is a whole number from 1 on.
+// count is a whole number from 1 on, or 0 where none is given.
 type count int64
 
 func (c *count) UnmarshalYAML(n *yaml.Node) error {
@@ -183,14 +183,6 @@ func (c *count) UnmarshalYAML(n *yaml.Node) error {
 	}
 	*c = count(value)
 	return nil
-}
-
-// or0 returns the number, or 0 where there is none.
-func (c *count) or0() int64 {
-	if c == nil {
-		return 0
-	}
-	return int64(*c)
 }
 
 // warnOfReaders notes that every user of this machine can read a file with a secret.
@@ -204,13 +196,13 @@ func (f *file) warnOfReaders(path string, mode os.FileMode, why string) {
 func (f *file) rules() ([]service.CreateRule, error) {
 	var rules []service.CreateRule
 	for _, entry := range f.Create {
-		d := sequence.Definition{Mode: sequence.Mode(entry.Mode), Max: entry.Max.or0()}
+		d := sequence.Definition{Mode: sequence.Mode(entry.Mode), Max: int64(entry.Max)}
 		var err error
 		if entry.Start != nil {
 			d.Start, d.FromZero = *entry.Start, *entry.Start == 0
 		}
-		if entry.Stride != nil || entry.Offset != 0 {
-			d.Stride = sequence.Every(entry.Stride.or0(), entry.Offset)
+		if entry.Stride > 0 || entry.Offset != 0 {
+			d.Stride = sequence.Every(int64(entry.Stride), entry.Offset)
 		}
 		if entry.Step != "" {
 			var step steps

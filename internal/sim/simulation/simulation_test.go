@@ -9,17 +9,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tickflake/tickflake/internal/sim/fleettest"
 )
 
 // seeds is how many a test runs. SEEDS in the environment asks for more.
 func seeds(t *testing.T) int {
 	text := os.Getenv("SEEDS")
 	if text == "" {
-		if fleettest.Race {
-			return 500
-		}
 		return 2000
 	}
 	n, err := strconv.Atoi(text)

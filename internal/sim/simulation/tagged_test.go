@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,13 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/tickflake/tickflake/generator" // what is simulated, so that a change runs the test anew
-	"github.com/tickflake/tickflake/internal/sim/fleettest"
 )
 
 // simulate runs the tests of this package with the tag simulate.
 func simulate(t *testing.T, args ...string) (string, error) {
 	args = append([]string{"test", "-tags=simulate,invariants", "-timeout=30m", "-failfast", "-vet=off", "-ldflags=-s -w"}, args...)
-	if fleettest.Race {
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race")
 	}
 	out, err := exec.CommandContext(t.Context(), "go", append(args, ".")...).CombinedOutput()

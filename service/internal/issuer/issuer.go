@@ -249,14 +249,14 @@ func ParseID(text string) (snowflake.ID, error) {
 	return id, nil
 }
 
-// ParseCount reads how many IDs or numbers a request asks for. A number has one form: neither 007 nor +7 is 7.
+// ParseCount reads how many IDs or numbers a request asks for.
 func ParseCount(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if digits := strings.TrimPrefix(text, "-"); err == nil && (text == "0" || '1' <= digits[0] && digits[0] <= '9') {
-		return n, nil
+	if err != nil {
+		// A copy, so that no text of a request is made for the error alone.
+		return 0, Refuse(wire.BadInput, "n %.20q is not an integer or out of range: want up to 19 decimal digits", strings.Clone(text))
 	}
-	// A copy, so that no text of a request is made for the error alone.
-	return 0, Refuse(wire.BadInput, "n %.20q is not an integer or out of range: want up to 19 decimal digits, without a plus and zeros before", strings.Clone(text))
+	return n, nil
 }
 
 // Ready returns nil while the generator's grant has a tick left, a call that waits up to the

@@ -170,6 +170,8 @@ func TestRate(t *testing.T) {
 		assert.Equal(t, wire.Forbidden, codeOf(t, err))
 		_, err = i.Runs(t.Context(), one, 21, 0, nil)
 		assert.Equal(t, wire.BadInput, codeOf(t, err), "it would never be served")
+		ids, numbers := i.Largest(one)
+		assert.Equal(t, []int64{20, 20}, []int64{ids, numbers}, "a client that asks for no more is not refused")
 	})
 }
 
@@ -298,20 +300,6 @@ func TestReady(t *testing.T) {
 		time.Sleep(layout.Tick)
 		assert.ErrorContains(t, i.Ready(), "no time is left in the layout", "the reason, and not that 0s are left")
 	})
-}
-
-// A number has one form, as in Redis.
-func TestParseCount(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int64{"0": 0, "7": 7, "-1": -1, "9223372036854775807": math.MaxInt64} {
-		n, err := ParseCount(text)
-		require.NoError(t, err)
-		assert.Equal(t, want, n)
-	}
-	for _, text := range []string{"", "+1", "007", "-0", "-01", "1_0", " 1", "1 ", "0x1", "1.5", "9223372036854775808", "١"} {
-		_, err := ParseCount(text)
-		assert.Equal(t, wire.BadInput, codeOf(t, err), "%q", text)
-	}
 }
 
 func refusal(code wire.Code) Request {

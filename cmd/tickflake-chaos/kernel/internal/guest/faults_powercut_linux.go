@@ -47,9 +47,9 @@ func powerCutFaults() (all []Fault) {
 // cutPower tells the host what the directories of all disks have after a power cut, that of
 // the first last, and lets processes write there until the next one.
 func cutPower(s *Stage, kind string) {
-	var disks []string
-	for letter := 'b'; letter == 'b' || exists("/dev/vd"+string(letter)); letter++ {
-		disks = append(disks, "/dev/vd"+string(letter))
+	disks, err := filepath.Glob("/dev/vd[b-z]")
+	if len(disks) == 0 {
+		s.must(fmt.Errorf("the machine has no disk for the writers: %v", err))
 	}
 	dir := filepath.Join(cutDir, "ids")
 	for image, disk := range slices.Backward(disks) {
@@ -80,11 +80,6 @@ func cutPower(s *Stage, kind string) {
 	}
 	running.Wait()
 	s.must(errors.New("all writers have ended"))
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // forgetDisks is "btrfs device scan --forget".

@@ -1,6 +1,0 @@
-//go:build !race
-
-package fleettest
-
-// Race says that the race detector is on: switching between threads takes ten times as long.
-const Race = false
