@@ -112,8 +112,8 @@ func (s *Skeleton[R]) List(ctx context.Context, from, to string, limit int) ([]s
 	if err != nil {
 		return nil, s.Failed(ctx, "list", "", err)
 	}
-	if l.damaged != nil {
-		return l.cells, s.Failed(ctx, "list", "", l.damaged)
+	if err := JoinDamaged(l.damaged); err != nil {
+		return l.cells, s.Failed(ctx, "list", "", err)
 	}
 	return l.cells, nil
 }
@@ -139,7 +139,7 @@ func bound(end string) string {
 // listing is the result of a List.
 type listing struct {
 	cells   []stores.Cell
-	damaged damaged
+	damaged []error
 }
 
 // entry is what Scan has found.
@@ -354,7 +354,15 @@ func (s *Skeleton[R]) Failed(ctx context.Context, op, key string, err error) err
 	return Failed(ctx, s.At, op, key, s.Namespace, err)
 }
 
-// damaged are the errors of the cells that a List could not read. Its text has the first ones.
+// JoinDamaged returns one error for the cells that a List could not read, or nil if errs
+// is empty. It wraps each of them, and names the first ones.
+func JoinDamaged(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return damaged(errs)
+}
+
 type damaged []error
 
 func (e damaged) Error() string {

@@ -21,7 +21,6 @@
 //	                 or 1 on a server that is alone
 //	creds=FILE       the user's credentials, as made by nsc
 //
-//
 // # Format
 //
 // A bucket with the name of the namespace, that is, a stream KV_NAMESPACE, with one
