@@ -31,7 +31,6 @@ func (o Op) String() string {
 // Access is one access to a word, after the fact.
 type Access struct {
 	Name     string // given by Name, or empty
-	Tag      any    // returned by Observer.Named, or nil
 	Op       Op
 	Old, New uint64 // before and after; of a pointer, how often it was set
 	Failed   bool   // a compare-and-swap that found another value than it expected
@@ -40,9 +39,6 @@ type Access struct {
 // Observer sees every access to every word of the process. Two goroutines must not use a
 // word at the same time: in a simulated run only one goroutine is awake.
 type Observer interface {
-	// Named tells of a word that was given a name. The tag that it returns is part of
-	// every access to the word.
-	Named(name string) (tag any)
 	Before()      // the access is about to happen, and others may come first
 	After(Access) // it has happened
 	Below(n uint64) uint64
@@ -70,15 +66,9 @@ func Mapped(unsafe.Pointer) *Uint64 { return new(Uint64) }
 type Uint64 struct {
 	value uint64
 	name  string
-	tag   any
 }
 
-func (w *Uint64) setName(name string) {
-	w.name = name
-	if Observed != nil {
-		w.tag = Observed.Named(name)
-	}
-}
+func (w *Uint64) setName(name string) { w.name = name }
 
 // access makes an access and shows it to the observer.
 func (w *Uint64) access(op Op, change func(old uint64) (uint64, bool)) (old, now uint64, done bool) {
@@ -92,7 +82,7 @@ func (w *Uint64) access(op Op, change func(old uint64) (uint64, bool)) (old, now
 		now = old
 	}
 	if Observed != nil {
-		Observed.After(Access{Name: w.name, Tag: w.tag, Op: op, Old: old, New: now, Failed: !done})
+		Observed.After(Access{Name: w.name, Op: op, Old: old, New: now, Failed: !done})
 	}
 	return old, now, done
 }

@@ -289,9 +289,6 @@ func (r *run) choose(ready []int) int {
 	return ready[r.IntN(len(ready))]
 }
 
-// Named has no tag for a word.
-func (r *run) Named(string) any { return nil }
-
 // Below draws where a sequence begins: often near the end of the tick, where few slots are left.
 func (r *run) Below(n uint64) uint64 {
 	if r.IntN(3) == 0 {
