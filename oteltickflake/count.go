@@ -90,9 +90,5 @@ func (g *CountedGenerator) NextRuns(ctx context.Context, n int64, runs []snowfla
 	return runs, err
 }
 
-// Generator returns the generator that issues the IDs: for its counts, its layout, and to
-// close it. IDs that it issues by itself are not counted.
-func (g *CountedGenerator) Generator() *generator.Generator { return g.gen }
-
 // Unregister ends the reports. It does not close the generator.
 func (g *CountedGenerator) Unregister() error { return g.registration.Unregister() }

@@ -19,7 +19,8 @@
 // Every engine's URL has ?namespace=NAME, which separates fleets that share a server. Special characters of a password
 // are percent-encoded, and no error shows a password. The URLs of etcd, ZooKeeper and NATS with TLS also have
 // cacert=FILE, the certificate authorities to trust, in PEM, instead of the system's, and cert=FILE&key=FILE, the
-// client's certificate.
+// client's certificate. All hosts of a URL must be servers of one cluster: servers that know nothing of each other give the same node
+// numbers, unnoticed.
 //
 // A store that was opened by a URL has one connection at rest, and at most 4 to each server. PostgreSQL has 4 more,
 // which cancel statements; S3 has up to 16 in use and 32 in all, Kubernetes 4 and 16. An operation that was given up

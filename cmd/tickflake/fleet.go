@@ -15,7 +15,6 @@ import (
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/cli"
 	"github.com/tickflake/tickflake/lease"
-	"github.com/tickflake/tickflake/snowflake"
 	"github.com/tickflake/tickflake/stores"
 )
 
@@ -28,11 +27,10 @@ process uses the store: else the first process creates one with all numbers. A s
 never gets more numbers, and its floor never moves; 'tickflake lease end' takes
 numbers away. To create the same fleet again is no error.
 
-NODES is a number, a range such as 512-1023, or a part of a layout that names its
-parts, such as datacenter=3. With --later a number begins later than the floor. With
---past numbers issue IDs for old rows; the command asks first. TIME is an instant
-such as 2026-12-31T12:00:00Z. Nothing is issued before the floor, so the command asks
-first if it is ahead of this clock.
+NODES is a number, or a range such as 512-1023. With --later a number begins later
+than the floor. With --past numbers issue IDs for old rows; the command asks first.
+TIME is an instant such as 2026-12-31T12:00:00Z. Nothing is issued before the floor,
+so the command asks first if it is ahead of this clock.
 `
 
 const leaseEndHelp = `Give node numbers away for good: those in NODES, at the lower or the upper end of
@@ -51,23 +49,6 @@ the other store. If most limits lie that far ahead, without those of reservation
 the command refuses, since the clock is wrong. It writes each number once. If it
 ends early, run it again: it continues, and prints the same numbers.`
 
-// nodesOf reads a node number, a range, or a part of a layout as in datacenter=3.
-func nodesOf(text string, layout snowflake.Layout) (from, to int64, err error) {
-	name, value, isPart := strings.Cut(text, "=")
-	if !isPart {
-		return nodeRange(text)
-	}
-	n, err := wholeNumber(value)
-	if len(layout.Parts) == 0 || layout.Parts[0].Name != name {
-		return 0, 0, cli.Usage(fmt.Errorf("the node numbers of the layout %s do not begin with %q: give them as a range such as 512-1023", layout, name))
-	}
-	rest := layout.NodeBits - layout.Parts[0].Bits
-	if err != nil || n < 0 || n >= 1<<layout.Parts[0].Bits {
-		return 0, 0, cli.Usage(fmt.Errorf("want %s from 0 to %d, got %q", name, 1<<layout.Parts[0].Bits-1, value))
-	}
-	return n << rest, (n+1)<<rest - 1, nil
-}
-
 func newLeaseFleet(c *command.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fleet",
@@ -75,7 +56,6 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		Long:  leaseFleetHelp,
 		Example: `  tickflake lease fleet --store etcd://10.0.0.1:2379
   tickflake lease fleet --nodes 512-1023 --store etcd://eu.example.com
-  tickflake lease fleet --nodes datacenter=3 --layout twitter --store ./eu
   tickflake lease fleet --nodes 0-1023 --past 1016-1023 --store etcd://eu.example.com`,
 		Args: cobra.NoArgs,
 	}
@@ -117,12 +97,12 @@ func newLeaseFleet(c *command.Console) *cobra.Command {
 		if !none && !cmd.Flags().Changed("layout") {
 			want.Layout = f.Layout
 		}
-		if want.From, want.To, err = nodesOf(*nodes, want.Layout); err != nil {
+		if want.From, want.To, err = nodeRange(*nodes); err != nil {
 			return err
 		}
 		if given("past") {
 			var numbers lease.Past
-			if numbers, err = past.numbers(want.Layout); err != nil {
+			if numbers, err = past.numbers(); err != nil {
 				return err
 			}
 			want.Past = []lease.Past{numbers}
@@ -234,7 +214,7 @@ func newLeaseEnd(c *command.Console) *cobra.Command {
 		}
 		f, err := ask(ctx, l.place, lease.ReadFleet)
 		if err == nil && len(args) > 0 {
-			f.From, f.To, err = nodesOf(args[0], f.Layout)
+			f.From, f.To, err = nodeRange(args[0])
 		}
 		if err != nil {
 			return err
@@ -350,8 +330,8 @@ func pastFlags(cmd *cobra.Command, name, usage string) *giving {
 	return g
 }
 
-func (g *giving) numbers(layout snowflake.Layout) (lease.Past, error) {
-	from, to, err := nodesOf(g.nodes, layout)
+func (g *giving) numbers() (lease.Past, error) {
+	from, to, err := nodeRange(g.nodes)
 	return lease.Past{From: from, To: to, Bucket: g.bucket, Lane: g.lane, Unused: *g.unused}, err
 }
 
@@ -398,7 +378,7 @@ func newLeasePast(c *command.Console) *cobra.Command {
 		if cmd.Flags().Changed("layout") && f.Layout.String() != l.layout.String() {
 			return cli.Usage(fmt.Errorf("--layout: %w", &lease.LayoutMismatchError{Ours: *l.layout, Theirs: f.Layout}))
 		}
-		p, err := g.numbers(f.Layout)
+		p, err := g.numbers()
 		if err != nil {
 			return err
 		}

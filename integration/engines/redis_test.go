@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/redis"
@@ -72,25 +70,6 @@ func TestRedis(t *testing.T) {
 	t.Run("foreign data", func(t *testing.T) { testRedisForeignData(t, s) })
 	t.Run("refusals", func(t *testing.T) { testRedisRefusals(t, s) })
 	t.Run("past", func(t *testing.T) { testPast(t, s.At(s.Addr, "namespace=past")) })
-}
-
-// A server of a cluster is a risk while it has the cells, and refused where another one has them.
-func TestRedisCluster(t *testing.T) {
-	t.Parallel()
-	// By itself its bus takes the port 10000 above the other, which may be in use.
-	s := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(program.PortFor(t)))
-	admin, store := redisClient(t, s), Open(t, s.URL)
-	come := func(err error) {
-		t.Helper()
-		require.NoError(t, err)
-		require.Eventually(t, func() bool {
-			info, err := admin.ClusterInfo(Within(t)).Result()
-			return err == nil && strings.Contains(info, "cluster_state:ok")
-		}, Patience, 10*time.Millisecond)
-	}
-	come(admin.ClusterAddSlotsRange(Within(t), 0, 16383).Err())
-	Works(t, store)
-	Judged(t, store, "one of a cluster")
 }
 
 func TestRedisReplicas(t *testing.T) {

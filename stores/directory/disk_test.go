@@ -3,7 +3,6 @@ package directory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -341,7 +340,6 @@ func TestDiskHangs(t *testing.T) {
 				defer cancel()
 				err = write(short, other)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				assert.NotContains(t, err.Error(), "locked by", "it is the same process, and the disk to blame")
 			}
 			close(back)
 			synctest.Wait()
@@ -352,22 +350,18 @@ func TestDiskHangs(t *testing.T) {
 }
 
 // A process that is stopped in a write, as here by the test, holds up the writers of that cell
-// alone, and only until their contexts end. The error names it.
+// alone, and only until their contexts end.
 func TestLockedCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, state(t), nil)
 		cell, file := stores.Cell{Key: key}, s.file(key, swapFile)
 		unlock, err := tryLock(file)
 		require.NoError(t, err)
-		_, err = tryLock(file)
-		host, _ := os.Hostname()
-		require.EqualError(t, err, fmt.Sprintf("file is locked by process %d on host %q", os.Getpid(), host))
-		require.NoError(t, os.WriteFile(file, []byte("\nprocess 1 on host \"a\"\n"), ownerOnly))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = swap(ctx, s, cell, "")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, `swap node/0000007: file is locked by process 1 on host "a", waited 1s`)
+		require.ErrorContains(t, err, "swap node/0000007: lock node+0000007.swap: it is locked, waited 1s: fuser names the process")
 		is, err := s.Read(t.Context(), key)
 		require.NoError(t, err)
 		assert.Zero(t, is.Version)
@@ -386,8 +380,5 @@ func TestLockedCell(t *testing.T) {
 		unlock()
 		waiting.Wait()
 		assert.EqualValues(t, 2*maxCalls-1, conflicts.Load())
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		assert.True(t, strings.HasPrefix(string(text), "\n\n"), "no process has the lock now: %q", text)
 	})
 }

@@ -47,9 +47,9 @@
 // The cell node/0000007 has three files, with + for the slash in their names:
 // node+0000007.cell, a text file as below; and two files for locks:
 // node+0000007.swap is locked while the cell is written, and node+0000007.hold while
-// a process holds it. While a file is locked, its text names the process. No lock is ever
+// a process holds it. No lock is ever
 // broken: a process that was stopped in a write replaces the cell when it wakes. So the
-// writers of that cell wait until their contexts end, with an error that names the process.
+// writers of that cell wait until their contexts end, with an error that says how to find the process.
 //
 //	tickflake-cell 2 crc64=773bfcc0e18c288c key=node/0000007
 //	12 the value

@@ -1,13 +1,10 @@
 package directory
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -66,18 +63,7 @@ func brief(unlock func()) func() {
 }
 
 // errBusy says that another opening of a file has locked it.
-var errBusy = errors.New("file is locked")
-
-// lockedBy is errBusy with the process.
-type lockedBy string
-
-func (l lockedBy) Error() string { return fmt.Sprintf("%v by %s", errBusy, string(l)) }
-func (l lockedBy) Unwrap() error { return errBusy }
-
-func self() string {
-	host, _ := os.Hostname()
-	return fmt.Sprintf("process %d on host %.64q", os.Getpid(), host)
-}
+var errBusy = errors.New("it is locked")
 
 // lock is tryLock as a step of the disk.
 func (s *files) lock(path string) (func(), error) {
@@ -87,42 +73,22 @@ func (s *files) lock(path string) (func(), error) {
 }
 
 // tryLock locks a file, and makes the file if there is none. No process ever removes it: a
-// lock on a removed file would exclude no other process. While the file is locked, its second
-// line names the process, for the errors of others.
+// lock on a removed file would exclude no other process.
 func tryLock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
 	if err != nil {
 		return nil, failedFile("open "+filepath.Base(path), err)
 	}
 	if err := lockFile(f); err != nil {
-		if errors.Is(err, errBusy) {
-			err = lockedBy(readHolder(f))
-		} else {
-			err = failedFile("lock "+filepath.Base(path), err)
-		}
 		_ = f.Close()
-		return nil, err
+		return nil, failedFile("lock "+filepath.Base(path), err)
 	}
-	writeHolder(f, self())
 	return sync.OnceFunc(func() {
-		writeHolder(f, "") // or another process that locks it next might be taken for this one
 		// A child process that is just starting may have the file open, too, so closing
 		// it alone would not unlock it.
 		_ = unlockFile(f)
 		_ = f.Close()
 	}), nil
-}
-
-// The first byte is a line break: Windows lets no other process read the byte that is locked.
-func writeHolder(f *os.File, holder string) {
-	_, _ = f.WriteAt([]byte("\n"+holder+"\n"), 0) // without it, as on a full disk, the lock is as good
-}
-
-func readHolder(f *os.File) string {
-	text := make([]byte, 128)
-	n, _ := f.ReadAt(text, 1)
-	holder, _, _ := strings.Cut(string(text[:n]), "\n")
-	return cmp.Or(holder, "another process")
 }
 
 // lockSwap locks the swapFile of a cell, which others lock only during a Swap.

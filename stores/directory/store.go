@@ -251,11 +251,11 @@ var places sync.Map
 func place[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
 	of, _ := places.LoadOrStore(path, make(chan struct{}, maxCalls))
 	free, pauses := of.(chan struct{}), engine.Backoff{First: 100 * time.Microsecond, Last: 5 * time.Millisecond}
-	var busy lockedBy
+	var busy error
 	for begin := time.Now(); ; {
 		var got T
 		ended := ctx.Err()
-		if busy != "" {
+		if busy != nil {
 			ended = pauses.Wait(ctx)
 		}
 		if ended == nil {
@@ -265,15 +265,15 @@ func place[T any](ctx context.Context, path string, do func() (T, error)) (T, er
 				ended = ctx.Err()
 			}
 		}
-		if ended != nil && busy != "" && string(busy) != self() { // else its disk hangs
-			ended = fmt.Errorf("%w, waited %s: if it is stopped, wake it or end it: %w", busy, time.Since(begin).Round(time.Millisecond), ended)
+		if ended != nil && busy != nil {
+			ended = fmt.Errorf("%w, waited %s: fuser names the process that has it, which is stopped or whose disk hangs: %w", busy, time.Since(begin).Round(time.Millisecond), ended)
 		}
 		if ended != nil {
 			return got, ended
 		}
 		got, err := do()
 		<-free
-		if busy, _ = errors.AsType[lockedBy](err); busy == "" {
+		if busy = err; !errors.Is(err, errBusy) {
 			return got, err
 		}
 	}

@@ -11,7 +11,6 @@
 //
 // or etcds:// with TLS, which has the options cacert, cert and key: files that are read at each connect. The
 // port is 2379 and the namespace stores.DefaultNamespace if there is none. Proxies of the environment are not used.
-// All hosts must be servers of one cluster: servers that know nothing of each other give the same node numbers, unnoticed.
 //
 // # Format
 //

@@ -66,8 +66,8 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 		switch {
 		case name == "strict":
 			return nil, source.Refuse("it has the parameter strict, which the driver no longer has", nil) // the driver would panic
-		case strings.Contains(strings.ToLower(param), "autocommit"):
-			return nil, source.Refuse("it sets autocommit, which must be on", nil)
+		case strings.Contains(strings.ToLower(param), "autocommit"), strings.Contains(strings.ToLower(param), "sql_mode"):
+			return nil, source.Refuse("it sets autocommit or sql_mode, which the store sets", nil)
 		case param != "":
 			params = append(params, strings.ReplaceAll(param, "/", "%2F"))
 		}
@@ -93,11 +93,12 @@ func configOf(source *engine.URL) (*driver.Config, error) {
 	return config, nil
 }
 
-// settings are the system variables of each session. Without autocommit, nothing would be committed. The others bound the wait for
+// settings are the system variables of each session. Without autocommit, nothing would be committed; a server that is not strict
+// cuts off what does not fit into a table that was made by hand, such as versions; and another engine than InnoDB forgets. The others bound the wait for
 // a row, and for a table, in seconds. Their defaults are 50, and a day or a year, and the server keeps a
 // connection while its statement waits, even if the client is gone. 1 is the smallest value
 // of MySQL; a statement that has waited that long is sent again until its context ends.
-var settings = []string{"autocommit=1", "innodb_lock_wait_timeout=1", "lock_wait_timeout=1"}
+var settings = []string{"autocommit=1", "sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'", "innodb_lock_wait_timeout=1", "lock_wait_timeout=1"}
 
 // culprit returns the name of the parameter that the driver refuses. Most of its messages
 // do not have the name. It is one of the driver's: any other stands for a variable of the session, which the server refuses.

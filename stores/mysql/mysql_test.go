@@ -25,7 +25,7 @@ func TestSettingsOfURL(t *testing.T) {
 		require.NoError(t, err)
 		config, err := configOf(u)
 		require.NoError(t, err)
-		assert.Equal(t, map[string]string{"innodb_lock_wait_timeout": "1", "lock_wait_timeout": want, "autocommit": "1"}, config.Params)
+		assert.Equal(t, map[string]string{"innodb_lock_wait_timeout": "1", "lock_wait_timeout": want, "autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"}, config.Params)
 	}
 }
 
@@ -40,6 +40,7 @@ func TestBadURLs(t *testing.T) {
 		"mysql://u:SECRET@h/d?table=a%60":                "want up to 63",
 		"mysql://u:SECRET@h/d?table=":                    "the parameter table cannot be used: ",
 		"mysql://u:SECRET@h/d?strict=true":               "the parameter strict",
+		"mysql://u:SECRET@h/d?sql_mode=":                 "sql_mode",
 		"mysql://u:SECRET@h/d?AUTOCOMMIT=0":              "autocommit",
 		"mysql://u:SECRET@h/d?interpolateParams=10":      "about: interpolateParams",
 		"mysql://u:SECRET@h/d?collation=big5_chinese_ci": "about: collation",

@@ -21,8 +21,6 @@
 //	                 or 1 on a server that is alone
 //	creds=FILE       the user's credentials, as made by nsc
 //
-// All hosts must be servers of one cluster: servers that know nothing of each other give the same node numbers, unnoticed.
-//
 // # Format
 //
 // A bucket with the name of the namespace, that is, a stream KV_NAMESPACE, with one
@@ -34,7 +32,7 @@
 // give "nats stream edit KV_NAMESPACE --no-allow-direct", or let the Store make it.
 //
 // A Swap takes two round trips, or one for a new cell, and three if a cell was deleted. A List asks for the names of all
-// cells of a first part, such as node/, whatever its limit, and then for each cell that it returns, with up to 64 requests in
+// cells, whatever its limit, and then for each cell that it returns, with up to 64 requests in
 // flight; in a cluster it may be out of date. Plan for fleets of up to about 10,000 node numbers. A Read is one round trip. With
 // more than one replica it is two, since it also writes the subject CONFIRM,
 // which makes sure that the answer does not come from a deposed leader. A bucket that was deleted is an error for each process

@@ -51,10 +51,10 @@ func (t *texts) Put(ctx context.Context, key string, revision uint64, text []byt
 	})
 }
 
-func (t *texts) Scan(ctx context.Context, from, to string, _ int, found func(string, []byte)) (more bool, err error) {
+func (t *texts) Scan(ctx context.Context, _, _ string, _ int, found func(string, []byte)) (more bool, err error) {
 	return false, t.use(ctx, false, func(ctx context.Context, b *bucket) error {
 		// A watcher may miss an entry that is written meanwhile.
-		info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(b.prefix+filter(from, to)))
+		info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(b.prefix+">"))
 		if err != nil {
 			return err
 		}
@@ -80,22 +80,12 @@ func (t *texts) use(ctx context.Context, create bool, do func(context.Context, *
 	return t.because(ctx, err)
 }
 
-// In a subject, dots stand for the slashes of a key, so that a List can ask for the cells
-// of a first part. Equals signs stand for its dots, since a subject cannot have two dots in
+// In a subject, dots stand for the slashes of a key. Equals signs stand for its dots, since a subject cannot have two dots in
 // a row.
 var (
 	toSubject   = strings.NewReplacer("/", ".", ".", "=")
 	fromSubject = strings.NewReplacer(".", "/", "=", ".")
 )
-
-// filter returns a pattern of the subjects of all keys in [from, to), and perhaps of others.
-func filter(from, to string) string {
-	part, _, ok := strings.Cut(from, "/")
-	if !ok || stores.CheckKey(part) != nil || to > part+"0" { // 0 follows the slash in ASCII
-		return ">"
-	}
-	return toSubject.Replace(part) + ".>"
-}
 
 // ask looks at the bucket, if there is one.
 func (t *texts) ask(ctx context.Context) (stores.Durability, error) {

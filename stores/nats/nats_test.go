@@ -62,16 +62,6 @@ func TestDialEnds(t *testing.T) {
 	})
 }
 
-// A List of one first part asks for no others.
-func TestFilter(t *testing.T) {
-	for _, c := range [][3]string{
-		{"node/", "node0", "node.>"}, {"node/5", "node/7", "node.>"}, {"a.b/", "a.b0", "a=b.>"}, {"node/", "node1", ">"},
-		{"", "\x7f", ">"}, {"node", "node0", ">"}, {"/", "0", ">"}, {"A/", "A0", ">"},
-	} {
-		assert.Equal(t, c[2], filter(c[0], c[1]), "from %q to %q", c[0], c[1])
-	}
-}
-
 // Authorities that are renewed count at the next handshake.
 func TestRenewed(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // for its certificate

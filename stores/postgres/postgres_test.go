@@ -1,22 +1,13 @@
 package postgres
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
-	"io"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,71 +42,40 @@ func TestBadURLs(t *testing.T) {
 	})
 }
 
-// write writes a certificate that signs itself, for localhost, and its key.
-func write(t *testing.T, name, cert, key string) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"},
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
-}
-
-// login takes a client's certificate and its password, and says that the server starts.
-func login(conn net.Conn, cert, key string) (who string, err error) {
-	defer func() { _ = conn.Close() }()
-	buffer := make([]byte, 1000)
-	if _, err = io.ReadFull(conn, buffer[:8]); err != nil { // it asks for TLS
-		return "", err
-	}
-	_, _ = conn.Write([]byte("S"))
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return "", err
-	}
-	secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
-	if _, err = secure.Read(buffer); err != nil {
-		return "", err
-	}
-	_, _ = secure.Write([]byte("R\x00\x00\x00\x08\x00\x00\x00\x03")) // a password in clear text
-	n, err := secure.Read(buffer)
-	_, _ = secure.Write([]byte("E\x00\x00\x00\x19SFATAL\x00C57P03\x00Mwait\x00\x00"))
-	return secure.ConnectionState().PeerCertificates[0].Subject.CommonName + " " + strings.Trim(string(buffer[5:n]), "\x00"), err
-}
-
-// The files that a URL names are read for each connection, and the host's name is compared with the new certificate.
+// The files that a URL names are read for each connection, those of certificates as that of passwords.
 func TestFilesAreReadAnew(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name string) string { return filepath.Join(dir, name) }
-	renew := func(name string) {
-		write(t, name, file("client.pem"), file("client.key"))
-		write(t, "server", file("server.pem"), file("server.key"))
-		require.NoError(t, os.WriteFile(file("passwords"), []byte("*:*:*:*:"+name+"'s"), 0o600))
-	}
-	renew("old")
+	passwords, authority := filepath.Join(dir, "passwords"), filepath.Join(dir, "authority.pem")
 	came := make(chan string, 100)
-	_, port, err := net.SplitHostPort(storetest.Serve(t, func(conn net.Conn) {
-		who, err := login(conn, file("server.pem"), file("server.key"))
-		came <- fmt.Sprint(who, err)
-	}))
-	require.NoError(t, err)
-	s, err := open(t.Context(), fmt.Sprintf("postgres://u@localhost:%s/d?sslmode=verify-full&sslrootcert=%s&sslcert=%s&sslkey=%s&passfile=%s",
-		port, file("server.pem"), file("client.pem"), file("client.key"), file("passwords")))
+	server := storetest.Serve(t, func(conn net.Conn) { // it takes a password in clear text, and says that it starts
+		defer func() { _ = conn.Close() }()
+		buffer := make([]byte, 1000)
+		_, _ = conn.Read(buffer)
+		_, _ = conn.Write([]byte("R\x00\x00\x00\x08\x00\x00\x00\x03"))
+		n, _ := conn.Read(buffer)
+		came <- strings.Trim(string(buffer[min(5, n):n]), "\x00")
+		_, _ = conn.Write([]byte("E\x00\x00\x00\x19SFATAL\x00C57P03\x00Mwait\x00\x00"))
+	})
+	read := func(s stores.Store) error {
+		_, err := s.Read(t.Context(), "node/7")
+		assert.Equal(t, stores.Transient, stores.KindOf(err), "%v", err)
+		assert.NotContains(t, err.Error(), dir)
+		return err
+	}
+	s, err := open(t.Context(), "postgres://u@"+server+"/d?sslmode=disable&passfile="+passwords)
 	require.NoError(t, err)
 	defer s.Close()
-	for _, name := range []string{"old", "new"} {
-		renew(name)
-		_, err = s.Read(t.Context(), "node/7")
-		assert.ErrorContains(t, err, "57P03")
-		assert.Equal(t, stores.Transient, stores.KindOf(err), "%v", err)
-		assert.Equal(t, name+" "+name+"'s<nil>", <-came)
+	for _, password := range []string{"old", "new"} {
+		require.NoError(t, os.WriteFile(passwords, []byte("*:*:*:*:"+password), 0o600))
+		assert.ErrorContains(t, read(s), "57P03")
+		assert.Equal(t, password, <-came)
 	}
-	require.NoError(t, os.Remove(file("client.key")))
-	_, err = s.Read(t.Context(), "node/7")
-	assert.ErrorIs(t, err, errFiles)
-	assert.NotContains(t, err.Error(), dir)
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	require.NoError(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}), 0o600))
+	secure, err := open(t.Context(), "postgres://u@"+server+"/d?sslmode=verify-full&sslrootcert="+authority)
+	require.NoError(t, err)
+	defer secure.Close()
+	require.NoError(t, os.Remove(authority))
+	assert.ErrorIs(t, read(secure), errFiles)
 }

@@ -16,9 +16,8 @@
 // One table, with one row for each cell. The first write makes the table if it is missing, for which the user needs the right
 // to create it. Without that right, the error has the statement for a DBA to run, and the user needs SELECT, INSERT
 // and UPDATE on the table. All processes of a fleet must see the same table: a
-// search_path can differ between users. A table that was made by hand in a way that breaks a Store is refused: one without a
-// unique key when a cell is made, and on MySQL, as with updated_at in seconds or another unique index, by stores.Open, which
-// says which statement changes it.
+// search_path can differ between users. A table that was made by hand and breaks a Store is refused: without a unique key
+// by stores.Open or when a cell is made, and with narrower columns when a cell does not fit.
 //
 // # To lose nothing
 //

@@ -16,7 +16,7 @@ import (
 // must take parameters as ?; number must return the server's number of the error that
 // err wraps, that of MySQL's own client for an error of the driver, such as 2013 for a lost connection, or 0.
 //
-// The connections must have autocommit on and the character set utf8mb4.
+// The connections must have autocommit on, a strict sql_mode without another engine for that of a statement, and the character set utf8mb4.
 //
 // The server can show a write that is not safe yet: before the write is synced, and, with
 // semi-synchronous replication, before a replica has it, if the server was restarted or the
@@ -115,62 +115,12 @@ func mysqlTable(numbers map[error][]uint16) map[uint16]error {
 	return table
 }
 
-// mysqlUnfit looks for the columns that break CAS or a Read in a table made by hand:
-//   - names that are cut off, differ in case only, or sort in another order than their bytes;
-//   - versions and values that a lax server cuts off;
-//   - a time that does not change with each write, so that no Read ends;
-//   - another unique index, which takes a new cell for one that it is not: each Swap of it would conflict.
-//
-// It returns the name and the type of each column that does not fit, INDEX and the name of each unique index that refuses
-// cells, and another row if no key of namespace and cell is unique.
-const mysqlUnfit = `SELECT LOWER(column_name), CONCAT_WS(' COLLATE ', column_type, collation_name) FROM information_schema.columns
-WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND NOT COALESCE(CASE LOWER(column_name)
-  WHEN 'namespace' THEN character_maximum_length >= 48 AND RIGHT(COALESCE(collation_name, '_bin'), 4) = '_bin'
-  WHEN 'cell' THEN character_maximum_length >= 100 AND RIGHT(COALESCE(collation_name, '_bin'), 4) = '_bin'
-  WHEN 'version' THEN data_type = 'bigint'
-  WHEN 'value' THEN character_maximum_length >= 1024
-  WHEN 'updated_at' THEN data_type IN ('timestamp', 'datetime') AND datetime_precision = 6 AND LOWER(column_default) LIKE 'current_timestamp%'
-  ELSE TRUE END, FALSE)
-UNION ALL SELECT '', '' FROM information_schema.tables AS t
-WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND NOT EXISTS (
+// mysqlTableOf returns the engine of the table, and whether no key keeps two processes from making the same cell.
+const mysqlTableOf = `SELECT COALESCE(t.engine, ''), NOT EXISTS (
   SELECT 1 FROM information_schema.statistics AS k WHERE k.table_schema = t.table_schema AND k.table_name = t.table_name
   GROUP BY k.index_name HAVING MAX(k.non_unique) = 0 AND COUNT(k.sub_part) = 0 AND COUNT(*) = 2
   AND SUM(LOWER(k.column_name) IN ('namespace', 'cell')) = 2)
-UNION ALL SELECT 'INDEX', k.index_name FROM information_schema.statistics AS k
-WHERE k.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND k.table_name = ? AND k.non_unique = 0
-GROUP BY k.index_name HAVING SUM(LOWER(k.column_name) IN ('namespace', 'cell', 'version', 'value')) = COUNT(*)
-  AND SUM(LOWER(k.column_name) IN ('namespace', 'cell') AND k.sub_part IS NULL) < 2`
-
-// unfit returns a refusal of a table that was made by hand and breaks the promises of a
-// Store, with the statement that changes it, or nil.
-func (d Dialect) unfit(ctx context.Context, db *sql.DB, schema, table string) error {
-	found, err := db.QueryContext(ctx, mysqlUnfit, schema, table, schema, table, schema, table)
-	if err != nil {
-		return err
-	}
-	defer found.Close()
-	var problems []string
-	for found.Next() {
-		var name, is string
-		if err := found.Scan(&name, &is); err != nil {
-			return err
-		}
-		problem, change := "no key of namespace and cell is unique", "ADD UNIQUE (namespace, cell)"
-		if name == "INDEX" {
-			problem, change = fmt.Sprintf("unique index %s takes two cells for one", is), "DROP INDEX "+d.quote(is)
-		}
-		for line := range strings.Lines(d.schema) {
-			if words := strings.Fields(line); words[0] == name {
-				problem, change = fmt.Sprintf("column %s is %s", name, is), "MODIFY "+strings.TrimSuffix(strings.Join(words, " "), ",")
-			}
-		}
-		problems = append(problems, fmt.Sprintf("%s: ALTER TABLE %s %s", problem, d.table, change))
-	}
-	if err := found.Err(); err != nil || problems == nil {
-		return err
-	}
-	return fmt.Errorf("%w: %s", errUnfit, strings.Join(problems, "; "))
-}
+FROM information_schema.tables AS t WHERE t.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.table_name = ?`
 
 func mysqlDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durability, error) {
 	var found stores.Durability
@@ -201,20 +151,18 @@ func mysqlDurability(ctx context.Context, db *sql.DB, d Dialect) (stores.Durabil
 	if !ok {
 		schema, name = "", schema
 	}
-	if err := d.unfit(ctx, db, schema, name); err != nil {
+	var engine string
+	var keyless bool
+	err = db.QueryRowContext(ctx, mysqlTableOf, schema, name).Scan(&engine, &keyless)
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // the first Swap makes it
+		return found, nil
+	case err != nil:
 		return found, err
-	}
-	var engine sql.NullString
-	err = db.QueryRowContext(ctx, `SELECT MAX(engine) FROM information_schema.tables
-WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, schema, name).Scan(&engine)
-	if err != nil {
-		return found, err
-	}
-	if v := set["enforce_storage_engine"]; v != "" && !strings.EqualFold(v, "InnoDB") && !engine.Valid {
-		found.Forgets = append(found.Forgets, fmt.Sprintf("enforce_storage_engine is %s, so that the table would be made with it, and a killed server can lose writes: set it to InnoDB", v))
-	}
-	if engine.Valid && !strings.EqualFold(engine.String, "InnoDB") {
-		found.Forgets = append(found.Forgets, fmt.Sprintf("table %s has the engine %s, so that a killed server can lose writes: ALTER TABLE %s ENGINE=InnoDB", d.table, engine.String, d.table))
+	case keyless:
+		return found, fmt.Errorf("%w: ALTER TABLE %s ADD UNIQUE (namespace, cell)", errKeyless, d.table)
+	case !strings.EqualFold(engine, "InnoDB"):
+		found.Forgets = append(found.Forgets, fmt.Sprintf("table %s has the engine %s, so that a killed server can lose writes: ALTER TABLE %s ENGINE=InnoDB", d.table, engine, d.table))
 	}
 	return found, nil
 }
@@ -223,7 +171,7 @@ WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?`, sc
 func mysqlSettings(ctx context.Context, db *sql.DB) (map[string]string, error) {
 	set := make(map[string]string)
 	for what, names := range map[string]string{
-		"VARIABLES": `'innodb_flush_log_at_trx_commit', 'enforce_storage_engine', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait',
+		"VARIABLES": `'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'wsrep_on', 'wsrep_sync_wait',
   'read_only', 'innodb_read_only', 'group_replication_group_name', 'group_replication_consistency'`,
 		"GLOBAL STATUS": `'slaves_connected', 'slaves_running'`, // MariaDB's
 	} {

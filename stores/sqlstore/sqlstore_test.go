@@ -1,10 +1,12 @@
-package sqlstore_test
+package sqlstore
 
 import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"strconv"
@@ -17,14 +19,13 @@ import (
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine"
 	"github.com/tickflake/tickflake/stores/engine/dial"
-	"github.com/tickflake/tickflake/stores/sqlstore"
 	"github.com/tickflake/tickflake/stores/storetest"
 )
 
 // opened is a Store on a server.
-func opened(t *testing.T, dialect sqlstore.Dialect, server driver.Connector, dialer *dial.Dialer) stores.Store {
+func opened(t *testing.T, dialect Dialect, server driver.Connector, dialer *dial.Dialer) stores.Store {
 	t.Helper()
-	s, err := sqlstore.Open(&engine.URL{Namespace: "a", URL: &url.URL{Host: "h:1"}}, dialect, server, dialer, time.Minute)
+	s, err := Open(&engine.URL{Namespace: "a", URL: &url.URL{Host: "h:1"}}, dialect, server, dialer, time.Minute)
 	require.NoError(t, err)
 	return s
 }
@@ -54,7 +55,7 @@ func TestOpen(t *testing.T) {
 	server, dialer := storetest.Serve(t, nil), new(dial.Dialer)
 	ended := make(chan error, 1)
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.Dial(ctx, "tcp", server) }
-	s := opened(t, sqlstore.PostgreSQL(), silent{dial, ended}, dialer)
+	s := opened(t, PostgreSQL(), silent{dial, ended}, dialer)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := s.Read(ctx, "k")
@@ -84,7 +85,7 @@ func (c cancelled) ExecContext(ctx context.Context, _ string, _ []driver.NamedVa
 
 // A write that was cancelled is not acknowledged, whatever the server says.
 func TestCancelledWriteIsNotAcknowledged(t *testing.T) {
-	s := opened(t, sqlstore.PostgreSQL(), cancelled{}, new(dial.Dialer))
+	s := opened(t, PostgreSQL(), cancelled{}, new(dial.Dialer))
 	for range 2000 { // the caller and the answer are in a race
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
@@ -141,10 +142,10 @@ func (o *one) Next(to []driver.Value) error {
 
 // What a server says that starts, stops, is killed, fails over or refuses for load is passing, and the error says what helps.
 func TestKinds(t *testing.T) {
-	postgres, mysql := sqlstore.PostgreSQL(), sqlstore.MySQL(number)
+	postgres, mysql := PostgreSQL(), MySQL(number)
 	for _, tt := range []struct {
 		failing
-		dialect sqlstore.Dialect
+		dialect Dialect
 		want    stores.Kind
 		says    string
 	}{
@@ -197,7 +198,7 @@ func (l locked) ExecContext(context.Context, string, []driver.NamedValue) (drive
 // A statement that has waited for a lock for too long is sent again.
 func TestLockedRow(t *testing.T) {
 	left := 3
-	_, err := opened(t, sqlstore.MySQL(number), locked{left: &left}, new(dial.Dialer)).Swap(t.Context(), "k", 5, nil)
+	_, err := opened(t, MySQL(number), locked{left: &left}, new(dial.Dialer)).Swap(t.Context(), "k", 5, nil)
 	require.NoError(t, err)
 	require.Equal(t, -1, left)
 }
@@ -207,8 +208,86 @@ func TestForeignServers(t *testing.T) {
 	for name, version := range map[string]string{
 		"CockroachDB": "CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27)", "YugabyteDB": "PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu",
 	} {
-		_, err := stores.CheckDurability(t.Context(), opened(t, sqlstore.PostgreSQL(), failing{version: version}, new(dial.Dialer)))
+		_, err := stores.CheckDurability(t.Context(), opened(t, PostgreSQL(), failing{version: version}, new(dial.Dialer)))
 		assert.ErrorIs(t, err, stores.Permanent)
 		assert.ErrorContains(t, err, name+": the server only speaks")
+	}
+}
+
+// A standby is late unless each write waits for it. The senders are + a standby and - another receiver of the log.
+func TestLateStandbys(t *testing.T) {
+	for _, tt := range []struct {
+		names, senders string
+		all, late      int
+	}{
+		{"", "", 0, 0},
+		{"", "-debezium\n-pg_basebackup", 0, 0},
+		{"", "+a\n+b", 2, 2},
+		{"a", "+a", 1, 0},
+		{"a", "", 1, 0}, // it is away, and writes wait
+		{"a", "+a\n+b", 2, 1},
+		{"a, b", "+a", 2, 1},
+		{"FIRST 1 (a, b)", "+a\n+b", 2, 1},
+		{"FIRST 2 (a, b)", "+a\n+b", 2, 0},
+		{"first 2(A,\"b\")", "+a\n+B", 2, 0},
+		{"2 (a, b, c)", "+a\n+b\n+c", 3, 1},
+		{"ANY 1 (a, b)", "+a\n+b", 2, 2},
+		{"any 1 (a, b)", "+b", 2, 2},
+		{"ANY 2 (a, b)", "+a\n+b", 2, 0},
+		{"*", "+a", 1, 0},
+		{"*", "+a\n+a", 2, 2},
+		{"FIRST 2 (*)", "+a\n+b", 2, 0},
+		{"debezium", "+a\n-debezium", 1, 1},
+		{"a, debezium", "+a\n-debezium", 1, 0},
+		{"debezium, a", "+a\n-debezium", 1, 1},
+		{"ANY 1 (a, debezium)", "+a\n-debezium", 1, 1},
+		{"ANY 1 (*)", "+a\n-debezium", 1, 1},
+		{`"x y, ""z"""`, "+x y, \"z\"", 1, 0},
+	} {
+		all, late := lateStandbys(tt.names, tt.senders)
+		assert.Equal(t, fmt.Sprint(tt.all, tt.late), fmt.Sprint(all, late), "%q with %q", tt.names, tt.senders)
+	}
+}
+
+// A replica that takes over has all writes only if each write waits for it. The names are those of MySQL from 8.0.26 on.
+func TestReplication(t *testing.T) {
+	const semi = "rpl_semi_sync_source_"
+	safe := map[string]string{"log_bin": "ON", semi + "enabled": "ON", semi + "status": "ON", semi + "clients": "1", semi + "timeout": "18446744073709551615",
+		semi + "wait_point": "AFTER_SYNC", semi + "wait_no_replica": "ON", semi + "wait_for_replica_count": "1"}
+	for _, tt := range []struct {
+		name, value string // of a change, unless it is ""
+		replicas    int
+		risk        string
+	}{
+		{"", "", 1, ""},
+		{"", "", -1, ""},
+		{"", "", 2, "2 replicas, and each write waits for 1"},
+		{semi + "wait_for_replica_count", "2", 2, ""},
+		{semi + "clients", "2", -1, "2 replicas, and each write waits for 1"},
+		{semi + "wait_point", "AFTER_COMMIT", 1, "AFTER_COMMIT"},
+		{semi + "timeout", "10000", 1, "after that many milliseconds"},
+		{semi + "wait_no_replica", "OFF", 1, "wait_no_replica is OFF"},
+		{semi + "status", "OFF", 1, "wait for no replica now"},
+		{semi + "enabled", "OFF", 1, "waits for none"},
+		{semi + "enabled", "OFF", 0, "waits for none"}, // as clients says
+		{"log_bin", "OFF", 0, ""},
+		{"wsrep_on", "ON", 2, ""},
+		{"group_replication_group_name", "g", 2, "BEFORE_ON_PRIMARY_FAILOVER"},
+		{"read_only", "ON", 0, "connect to the primary"},
+		{"innodb_read_only", "1", 0, "connect to the primary"},
+		{"slaves_running", "1", 1, "follows another"},
+	} {
+		set := maps.Clone(safe)
+		set[tt.name] = tt.value
+		var found stores.Durability
+		replication(set, tt.replicas, &found)
+		assert.Contains(t, fmt.Sprint(found.Risks), tt.risk, "%s %s", tt.name, tt.value)
+		assert.Equal(t, tt.risk == "", len(found.Risks) == 0, "%v", found.Risks)
+	}
+	for replicas, unknown := range map[int]int{-1: 1, 0: 0} {
+		var found stores.Durability
+		replication(map[string]string{"log_bin": "ON"}, replicas, &found)
+		assert.Empty(t, found.Risks)
+		assert.Len(t, found.Unknown, unknown)
 	}
 }

@@ -12,7 +12,6 @@
 // or zks:// with TLS, which has the options cacert, cert and key: files that are read at each connect. The
 // port is 2181 (2281 with TLS), and the namespace stores.DefaultNamespace if there is none. With a user, the connection logs in with digest
 // credentials, and only this user can access the znodes (the ACL auth::cdrwa); else they are open to all.
-// All hosts must be servers of one ensemble: servers that know nothing of each other give the same node numbers, unnoticed.
 //
 // # Format
 //

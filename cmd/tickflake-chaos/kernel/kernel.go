@@ -3,9 +3,10 @@
 // killed, disks that really lose writes.
 //
 // You need these names: [Main] must come first in the program, [Run] runs [Faults] and
-// returns a [Report], [Find] finds the kernel, and [Subjects] lists the generators. The command tickflake-chaos kernel does all of this, also with a program
-// of yours; docs/evidence.md of the repository says what each fault does to the clocks, and
-// what the bench cannot show.
+// returns a [Report], [Find] finds the kernel, and [Subjects] lists the generators. The
+// command tickflake-chaos kernel does all of this, also with a program of yours;
+// docs/evidence.md of the repository says what each fault does to the clocks, and what the
+// bench cannot show.
 //
 // The machine is QEMU with software emulation, so it needs no rights and no nested
 // virtualization. It boots a kernel of Debian with an initramfs whose /init is the running

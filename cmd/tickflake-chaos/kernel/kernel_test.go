@@ -296,7 +296,7 @@ func TestComesTwice(t *testing.T) {
 	book := newBook()
 	assert.Empty(t, book.add(guest.Fact{Issued: "7"}, guest.Fact{Issued: "8"}))
 	book.cutOff()
-	assert.Equal(t, []string{"cut 1: 7 was issued again, last before cut 1"}, book.clone().add(guest.Fact{Issued: "7"}))
+	assert.Equal(t, []string{"cut 1: 7 was issued again, last before cut 1"}, book.clone().add(guest.Fact{Issued: "7"}, guest.Fact{Issued: "9"}))
 	assert.Equal(t, 2, book.IDs, "the clone has a ledger of its own")
 	assert.Empty(t, book.add(guest.Fact{Issued: "9"}))
 }

@@ -101,18 +101,6 @@ func (i *Issuer) Inspect(ctx context.Context, c *Client, name string) (sequence.
 	return info, nil
 }
 
-// opened returns the sequences that are open.
-func (i *Issuer) opened() (all []*entry) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, e := range i.sequences {
-		if e.seq != nil {
-			all = append(all, e)
-		}
-	}
-	return all
-}
-
 // Count returns how many sequences are open, or being opened.
 func (i *Issuer) Count() int {
 	i.mu.Lock()
@@ -130,12 +118,14 @@ func (i *Issuer) Close(ctx context.Context) error {
 	i.Drain()
 	i.mu.Lock()
 	i.closing = true
+	open := slices.Collect(maps.Keys(i.leaving))
+	for _, e := range i.sequences {
+		if e.seq != nil {
+			open = append(open, e)
+		}
+	}
 	i.mu.Unlock()
 	i.cancel()
-	open := i.opened()
-	i.mu.Lock()
-	open = slices.AppendSeq(open, maps.Keys(i.leaving))
-	i.mu.Unlock()
 	results, slots := make(chan error, len(open)), make(chan struct{}, limit.ClosedAtOnce)
 	for _, e := range open {
 		slots <- struct{}{}

@@ -228,18 +228,17 @@ func (c *conn) count() {
 	}
 }
 
-// flush writes the replies that are collected, and waits where the client has too many unread ones.
+// flush writes the replies that are collected, and waits where the client has too much unread. That may be no reply: TLS
+// answers a client's updates of its key as it reads.
 func (c *conn) flush() error {
-	out := c.buffer.reply.b
-	if len(out) == 0 {
-		return nil
-	}
-	c.buffer.reply.b = out[:0]
-	if err := c.server.ctx.Err(); err != nil {
-		return err // also where the client reads as fast as the server writes
-	}
-	if _, err := c.nc.Write(out); err != nil {
-		return err
+	if out := c.buffer.reply.b; len(out) > 0 {
+		c.buffer.reply.b = out[:0]
+		if err := c.server.ctx.Err(); err != nil {
+			return err // also where the client reads as fast as the server writes
+		}
+		if _, err := c.nc.Write(out); err != nil {
+			return err
+		}
 	}
 	return c.out.wait()
 }

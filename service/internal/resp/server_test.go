@@ -104,6 +104,30 @@ func TestDrainReadsWhatComes(t *testing.T) {
 	})
 }
 
+// updated is a connection that answers whatever it reads by a megabyte, as TLS does an update of a key by a record.
+type updated struct{ net.Conn }
+
+func (u updated) Read(p []byte) (int, error) {
+	_, _ = u.Write(make([]byte, 1<<20))
+	return u.Conn.Read(p)
+}
+
+// What TLS writes by itself counts as unread, too: a client that reads nothing is read no further, and cut off.
+func TestUnreadUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer there.Close()
+		c := newConn(newServer(t), half{here})
+		c.nc = updated{c.out}
+		go func() { c.serve(); c.close() }()
+		megabytes := 0
+		for err := error(nil); err == nil && megabytes < 50; megabytes++ {
+			_, err = io.WriteString(there, "*0\r\n") // a command without a reply
+		}
+		assert.InDelta(t, limit.Replies>>20, megabytes, 3)
+	})
+}
+
 // In steady state a command for an ID or a number that is there allocates nothing, and a connection that waits has no buffer.
 func TestAllocations(t *testing.T) {
 	b := newServer(t)

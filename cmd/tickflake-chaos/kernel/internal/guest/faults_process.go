@@ -13,7 +13,7 @@ import (
 	"github.com/tickflake/tickflake/cmd/tickflake-chaos/kernel/internal/subject"
 )
 
-// List returns all faults of the report, in its order. Each group stands in a file of its own.
+// List returns all faults of the report, in its order. Each group has a function of its own.
 func List() []Fault {
 	none := Fault{Name: "none", About: "nothing happens: the bench itself", Kind: Clocks, Window: clockWindow, Timeout: clockTimeout, Calm: true, Run: func(s *Stage) { s.Issue(time.Second) }}
 	return slices.Concat([]Fault{none}, clockFaults(), execFaults(), processFaults(), copyFaults(), diskFaults(), nfsFaults(), powerCutFaults())
