@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -232,12 +230,6 @@ func TestTLS(t *testing.T) {
 		}
 		assert.NoError(t, ids(1)(known), protocol)
 	}
-	r.dial = good
-	found := regexp.MustCompile(`(?m)^tickflake_service_certificate_remaining_seconds\S* (\S+)$`).FindStringSubmatch(r.metrics(""))
-	require.Len(t, found, 2)
-	remaining, err := strconv.ParseFloat(found[1], 64)
-	require.NoError(t, err)
-	assert.InDelta(t, 360_000, remaining, 600)
 }
 
 // Whatever fails in the store, no answer of any protocol names it, and the log does: package issuer has the table of errors.

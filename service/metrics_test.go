@@ -1,21 +1,16 @@
 package service_test
 
 import (
-	"context"
-	"crypto/tls"
-	"net"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/service"
-	"github.com/tickflake/tickflake/service/servicetest"
 )
 
 // The metrics tell of connections, of the generator, and of some sequences. TestRequests looks at those of requests.
@@ -57,7 +52,6 @@ func TestMetrics(t *testing.T) {
 		assert.Contains(t, text, "go_goroutines ")
 		assert.Contains(t, text, `target_info{service_name="tickflake",tickflake_store="etcd://a:2379"} 1`)
 		assert.NotContains(t, text, "otel_scope_")
-		assert.NotContains(t, text, "certificate_remaining", "there is no TLS")
 	})
 }
 
@@ -74,16 +68,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 		slices.Sort(found)
 		return slices.Compact(found)
 	}
-	pair, err := tls.X509KeyPair(servicetest.NewAuthority(t).Issue(t, "server", servicetest.ForServers, time.Hour))
-	require.NoError(t, err)
 	r := start(t, listen, func(c *service.Config) {
-		c.TLS, c.Clients = &tls.Config{Certificates: []tls.Certificate{pair}}, []service.Client{{Name: "shop", Tokens: []string{shop}, Metrics: true}}
+		c.Clients = []service.Client{{Name: "shop", Tokens: []string{shop}, Metrics: true}}
 	})
-	plain := r.dial
-	r.dial = func(ctx context.Context, protocol string) (net.Conn, error) {
-		nc, err := plain(ctx, protocol)
-		return tls.Client(nc, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}), err
-	}
 	r.metrics(shop) // the first request, of which the second has a duration
 	var there []string
 	for _, match := range regexp.MustCompile(`(?m)^# TYPE (tickflake_(?:service|config)_\w+)`).FindAllStringSubmatch(r.metrics(shop), -1) {

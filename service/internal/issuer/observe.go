@@ -2,12 +2,10 @@ package issuer
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -157,9 +155,6 @@ func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, ma
 	current, err := meter.Int64ObservableGauge("tickflake.config.last_reload_successful",
 		metric.WithDescription("1 if the clients that were given last are used, 0 if they could not be. Only with clients."))
 	made, errs = append(made, current), append(errs, err)
-	remaining, err := meter.Float64ObservableGauge("tickflake.service.certificate_remaining", metric.WithUnit("s"),
-		metric.WithDescription("Time until the TLS certificate expires; below 0, it has expired. Only with TLS."))
-	made, errs = append(made, remaining), append(errs, err)
 	i.duration, err = meter.Float64Histogram("tickflake.service.duration", metric.WithUnit("s"), boundaries,
 		metric.WithDescription("Time of a request of HTTP or gRPC, by protocol and code."))
 	if err := errors.Join(append(errs, err)...); err != nil {
@@ -190,29 +185,9 @@ func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, ma
 		to.ObserveInt64(mostSequences, int64(i.config.MaxSequences))
 		to.ObserveInt64(evicted, i.evicted.Load())
 		to.ObserveInt64(ready, one(i.Ready() == nil))
-		if end, ok := expiry(i.config.TLS); ok {
-			to.ObserveFloat64(remaining, time.Until(end).Seconds())
-		}
 		return nil
 	}, made...)
 	return err
-}
-
-// expiry returns when the certificate in use expires, if that is known.
-func expiry(c *tls.Config) (time.Time, bool) {
-	if c == nil {
-		return time.Time{}, false
-	}
-	var one *tls.Certificate
-	if c.GetCertificate != nil {
-		one, _ = c.GetCertificate(&tls.ClientHelloInfo{SupportedVersions: []uint16{tls.VersionTLS13}})
-	} else if len(c.Certificates) > 0 {
-		one = &c.Certificates[0]
-	}
-	if one == nil || one.Leaf == nil { // the package tls sets the leaf of those that it reads
-		return time.Time{}, false
-	}
-	return one.Leaf.NotAfter, true
 }
 
 // one is 1 for true.

@@ -82,9 +82,7 @@ func count(r *http.Request, other string) (n int64, value string, err error) {
 		if n, err := r.Body.Read(make([]byte, 1)); r.ContentLength > 0 || n > 0 || err != io.EOF {
 			return 0, "", errBody
 		}
-		if peer, ok := r.Context().Value(peerKey{}).(issuer.Peer); ok {
-			peer.Asked()
-		}
+		r.Context().Value(peerKey{}).(issuer.Peer).Asked()
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

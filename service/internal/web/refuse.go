@@ -79,7 +79,6 @@ var (
 	errHost   = issuer.Refuse(wire.BadHost, "the Host header is no name of this server: call it by its address, or add the name to the server's hosts (--host)")
 	errOrigin = issuer.Refuse(wire.Forbidden, "a page of another site sent this request: only pages of this server may")
 	errBody   = badInput("a body is not served: send none, and the parameters in the address, such as ?n=10")
-	errBug    = issuer.Refuse(wire.Internal, "internal error: see the server's log")
 )
 
 func badInput(format string, args ...any) error {

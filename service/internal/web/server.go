@@ -2,15 +2,15 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
+	"log"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -32,7 +32,6 @@ type peerKey struct{}
 type Server struct {
 	issuer   *issuer.Issuer
 	options  Options
-	log      *slog.Logger // for bugs, and at level debug for broken connections
 	protocol issuer.Protocol
 	tls      bool
 
@@ -44,7 +43,7 @@ type Server struct {
 func New(i *issuer.Issuer, options Options) *Server {
 	config := i.Config()
 	s := &Server{
-		issuer: i, options: options, log: config.Logger, protocol: issuer.HTTP, tls: config.TLS != nil,
+		issuer: i, options: options, protocol: issuer.HTTP, tls: config.TLS != nil,
 		hosts: map[string]bool{"localhost": true},
 	}
 	if options.Probes {
@@ -77,10 +76,22 @@ func New(i *issuer.Issuer, options Options) *Server {
 			return context.WithValue(ctx, peerKey{}, issuer.PeerOf(c))
 		},
 		MaxHeaderBytes: limit.Headers,
-		// Anybody can break a handshake or a connection: this must not fill a log.
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:       log.New(errorLog{config.Logger}, "", 0),
 	}
 	return s
+}
+
+// errorLog gets what net/http says. Anybody can break a handshake or a connection: this must not fill a log. A panic is a bug
+// of ours, after which net/http has cut the connection.
+type errorLog struct{ *slog.Logger }
+
+func (l errorLog) Write(text []byte) (int, error) {
+	level := slog.LevelDebug
+	if bytes.Contains(text, []byte(": panic serving ")) {
+		level = slog.LevelError
+	}
+	l.Log(context.Background(), level, string(text))
+	return len(text), nil
 }
 
 // Serve accepts connections until [Server.Shutdown], and then returns nil.
@@ -159,19 +170,6 @@ func gone(err error) bool { return err != nil && issuer.RefusalOf(err).Code == w
 func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began, done := time.Now(), issuer.Request{Protocol: s.protocol, Method: to.pattern, Remote: r.RemoteAddr}
-		defer func() {
-			bug := recover()
-			if bug != nil {
-				s.log.Error("a handler panicked: please report this", "method", done.Method, "panic", fmt.Sprint(bug), "stack", string(debug.Stack()))
-				done.Err = errBug
-			}
-			done.Duration = time.Since(began)
-			s.issuer.Done(done)
-			// The answer may have begun, or the client has gone away: cut the connection.
-			if bug != nil || gone(done.Err) {
-				panic(http.ErrAbortHandler)
-			}
-		}()
 		maps.Copy(w.Header(), secured)
 		s.known(w, r, to.need, &done)
 		var answer any
@@ -187,6 +185,11 @@ func (s *Server) serve(to route) http.HandlerFunc {
 			h.ServeHTTP(w, r)
 		default:
 			writeJSON(w, http.StatusOK, "application/json", answer)
+		}
+		done.Duration = time.Since(began)
+		s.issuer.Done(done)
+		if gone(done.Err) {
+			panic(http.ErrAbortHandler) // which cuts the connection, and is logged nowhere
 		}
 	}
 }
@@ -208,11 +211,8 @@ func (s *Server) known(w http.ResponseWriter, r *http.Request, need need, done *
 // admit makes the connection of a client one that stays. Another connection ends with its
 // request, so that it does not end during a later one. So does an old one.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Client) (err error) {
-	peer, ok := r.Context().Value(peerKey{}).(issuer.Peer)
-	switch {
-	case !ok: // a test without a connection
-		return nil
-	case client != nil && !s.options.Probes:
+	peer := r.Context().Value(peerKey{}).(issuer.Peer)
+	if client != nil && !s.options.Probes {
 		if err = peer.Known(client); err == nil && r.ContentLength == 0 {
 			peer.Asked()
 		}
