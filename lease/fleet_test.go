@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -326,11 +327,13 @@ func (f *fleet) counts(what string, n int) {
 	f.tally[what] += n
 }
 
-// fail notes a broken promise. The caller does not hold mu.
+// fail notes a broken promise, the first of its kind. The caller does not hold mu.
 func (f *fleet) fail(what, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.failures = append(f.failures, what+": "+fmt.Sprintf(format, args...))
+	if !slices.ContainsFunc(f.failures, func(before string) bool { return strings.HasPrefix(before, what+": ") }) {
+		f.failures = append(f.failures, what+": "+fmt.Sprintf(format, args...))
+	}
 }
 
 // tracef logs the one seed that is to be run.

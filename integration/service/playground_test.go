@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -107,7 +108,7 @@ type tab struct {
 	ctx context.Context
 
 	mu   sync.Mutex
-	said []any
+	said []string
 }
 
 func (b *tab) event(event any) {
@@ -115,7 +116,8 @@ func (b *tab) event(event any) {
 	case *runtime.EventConsoleAPICalled, *runtime.EventExceptionThrown, *log.EventEntryAdded:
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.said = append(b.said, event)
+		text, err := json.Marshal(event)
+		b.said = append(b.said, fmt.Sprintf("%T: %s %v", event, text, err))
 	}
 }
 
