@@ -26,13 +26,12 @@ type Observer struct {
 }
 
 type counts struct {
-	_       [64]byte // the protocols do not disturb each other
-	served  atomic.Int64
-	items   atomic.Int64
-	refused [wire.Codes]atomic.Int64
-	open    atomic.Int64 // connections
-	opened  atomic.Int64 // connections, since the start
-	turned  atomic.Int64 // connections beyond the limit
+	_        [64]byte                     // the protocols do not disturb each other
+	requests [wire.Codes + 1]atomic.Int64 // by code, and served
+	items    atomic.Int64
+	open     atomic.Int64 // connections
+	opened   atomic.Int64 // connections, since the start
+	turned   atomic.Int64 // connections beyond the limit
 }
 
 // NewObserver returns an Observer.
@@ -57,7 +56,7 @@ func (o *Observer) Done(r Request) {
 		o.Served(r.Protocol, r.Client, 1, r.Items)
 		return
 	}
-	o.counts[r.Protocol].refused[code].Add(1)
+	o.counts[r.Protocol].requests[code].Add(1)
 	if code != wire.Canceled && o.lines[code].Allow() {
 		o.write(code, r)
 	}
@@ -65,7 +64,7 @@ func (o *Observer) Done(r Request) {
 
 // Served counts requests of a client that were served together.
 func (o *Observer) Served(p Protocol, c *Client, requests, items int64) {
-	o.counts[p].served.Add(requests)
+	o.counts[p].requests[served].Add(requests)
 	o.counts[p].items.Add(items)
 	if c != nil && c.Name != "" && items > 0 {
 		c.items.Add(items)
@@ -128,66 +127,62 @@ func (i *Issuer) Measure(provider metric.MeterProvider, protocols []Protocol, ma
 	if i.observed, err = oteltickflake.ObserveSequences(i.config.MaxObserved, oteltickflake.WithMeterProvider(provider)); err != nil {
 		return err
 	}
-	meter := provider.Meter(scope)
-	var made []metric.Observable
-	var errs []error
-	counter := func(name, unit, description string) metric.Int64Observable {
-		c, err := meter.Int64ObservableCounter("tickflake.service."+name, metric.WithUnit(unit), metric.WithDescription(description))
-		made, errs = append(made, c), append(errs, err)
-		return c
+	meter, errs := provider.Meter(scope), []error(nil)
+	counter := func(name, unit, description string, read func(to metric.Int64Observer)) {
+		_, err := meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(description), callback(read))
+		errs = append(errs, err)
 	}
-	gauge := func(name, unit, description string) metric.Int64Observable {
-		g, err := meter.Int64ObservableGauge("tickflake.service."+name, metric.WithUnit(unit), metric.WithDescription(description))
-		made, errs = append(made, g), append(errs, err)
-		return g
+	gauge := func(name, unit, description string, read func(to metric.Int64Observer)) {
+		_, err := meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description), callback(read))
+		errs = append(errs, err)
 	}
-	requests := counter("requests", "{request}", "Requests, by protocol and code: ok, or why they were refused.")
-	items := counter("items", "{item}", "IDs and numbers that clients got, by protocol.")
-	taken := counter("client.items", "{item}", "IDs and numbers that a client got, by client.")
-	open := gauge("connections", "{connection}", "Connections that are open, by protocol.")
-	most := gauge("connections_limit", "{connection}", "Connections to a listener at most, by protocol; not of probes.")
-	opened := counter("connections_opened", "{connection}", "Connections that were accepted, by protocol.")
-	turned := counter("connections_refused", "{connection}", "Connections beyond the limit, or unknown ones that made room for others, by protocol.")
-	sequences := gauge("sequences", "{sequence}", "Sequences that are open.")
-	mostSequences := gauge("sequences_limit", "{sequence}", "Sequences that are open at most.")
-	evicted := counter("sequences_closed", "{sequence}", "Sequences that were closed, since they were unused for longest and others needed the room.")
-	ready := gauge("ready", "{server}", "1 while the server is ready, else 0.")
-	current, err := meter.Int64ObservableGauge("tickflake.config.last_reload_successful",
-		metric.WithDescription("1 if the clients that were given last are used, 0 if they could not be. Only with clients."))
-	made, errs = append(made, current), append(errs, err)
+	value := func(read func() int64) func(metric.Int64Observer) {
+		return func(to metric.Int64Observer) { to.Observe(read()) }
+	}
+	each := func(of func(c *counts) *atomic.Int64) func(metric.Int64Observer) {
+		return func(to metric.Int64Observer) {
+			for _, p := range protocols {
+				to.Observe(of(&i.counts[p]).Load(), ofProtocol[p])
+			}
+		}
+	}
+	counter("tickflake.service.requests", "{request}", "Requests, by protocol and code: ok, or why they were refused.", func(to metric.Int64Observer) {
+		for _, p := range protocols {
+			for code := range ofCode[p] {
+				to.Observe(i.counts[p].requests[code].Load(), ofCode[p][code])
+			}
+		}
+	})
+	counter("tickflake.service.items", "{item}", "IDs and numbers that clients got, by protocol.", each(func(c *counts) *atomic.Int64 { return &c.items }))
+	counter("tickflake.service.client.items", "{item}", "IDs and numbers that a client got, by client.", func(to metric.Int64Observer) {
+		for name, c := range i.access.Load().named {
+			to.Observe(c.items.Load(), metric.WithAttributes(attribute.String("tickflake.service.client", name)))
+		}
+	})
+	gauge("tickflake.service.connections", "{connection}", "Connections that are open, by protocol.", each(func(c *counts) *atomic.Int64 { return &c.open }))
+	gauge("tickflake.service.connections_limit", "{connection}", "Connections to a listener at most, by protocol; not of probes.", func(to metric.Int64Observer) {
+		for _, p := range protocols {
+			if p != Probes { // it has a limit of its own, at which nobody is refused
+				to.Observe(maxConnections, ofProtocol[p])
+			}
+		}
+	})
+	counter("tickflake.service.connections_opened", "{connection}", "Connections that were accepted, by protocol.", each(func(c *counts) *atomic.Int64 { return &c.opened }))
+	counter("tickflake.service.connections_refused", "{connection}", "Connections beyond the limit, or unknown ones that made room for others, by protocol.", each(func(c *counts) *atomic.Int64 { return &c.turned }))
+	gauge("tickflake.service.sequences", "{sequence}", "Sequences that are open.", value(func() int64 { return int64(i.Count()) }))
+	gauge("tickflake.service.sequences_limit", "{sequence}", "Sequences that are open at most.", value(func() int64 { return int64(i.config.MaxSequences) }))
+	counter("tickflake.service.sequences_closed", "{sequence}", "Sequences that were closed, since they were unused for longest and others needed the room.", value(i.evicted.Load))
+	gauge("tickflake.service.ready", "{server}", "1 while the server is ready, else 0.", value(func() int64 { return one(i.Ready() == nil) }))
+	if i.anyone == nil {
+		gauge("tickflake.config.last_reload_successful", "", "1 if the clients that were given last are used, 0 if they could not be. Only with clients.", value(func() int64 { return one(!i.stale.Load()) }))
+	}
 	i.duration, err = meter.Float64Histogram("tickflake.service.duration", metric.WithUnit("s"), boundaries,
 		metric.WithDescription("Time of a request of HTTP or gRPC, by protocol and code."))
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return err
-	}
-	_, err = meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		for _, p := range protocols {
-			c := &i.counts[p]
-			to.ObserveInt64(requests, c.served.Load(), ofCode[p][served])
-			for code := range wire.Codes {
-				to.ObserveInt64(requests, c.refused[code].Load(), ofCode[p][code])
-			}
-			to.ObserveInt64(items, c.items.Load(), ofProtocol[p])
-			to.ObserveInt64(open, c.open.Load(), ofProtocol[p])
-			if p != Probes { // it has a limit of its own, at which nobody is refused
-				to.ObserveInt64(most, maxConnections, ofProtocol[p])
-			}
-			to.ObserveInt64(opened, c.opened.Load(), ofProtocol[p])
-			to.ObserveInt64(turned, c.turned.Load(), ofProtocol[p])
-		}
-		for name, c := range i.access.Load().named {
-			to.ObserveInt64(taken, c.items.Load(), metric.WithAttributes(attribute.String("tickflake.service.client", name)))
-		}
-		if i.anyone == nil {
-			to.ObserveInt64(current, one(!i.stale.Load()))
-		}
-		to.ObserveInt64(sequences, int64(i.Count()))
-		to.ObserveInt64(mostSequences, int64(i.config.MaxSequences))
-		to.ObserveInt64(evicted, i.evicted.Load())
-		to.ObserveInt64(ready, one(i.Ready() == nil))
-		return nil
-	}, made...)
-	return err
+	return errors.Join(append(errs, err)...)
+}
+
+func callback(read func(to metric.Int64Observer)) metric.Int64ObservableOption {
+	return metric.WithInt64Callback(func(_ context.Context, to metric.Int64Observer) error { read(to); return nil })
 }
 
 // one is 1 for true.
