@@ -37,38 +37,42 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: c, issuer: issuer.New(all)}
+	listeners := [issuer.Protocols]net.Listener{issuer.RESP: c.RESP, issuer.GRPC: c.GRPC, issuer.HTTP: c.HTTP, issuer.Probes: c.Probes}
 	var protocols []issuer.Protocol
-	listeners := 0 // without that of probes
-	for p, l := range []net.Listener{issuer.RESP: c.RESP, issuer.GRPC: c.GRPC, issuer.HTTP: c.HTTP, issuer.Probes: c.Probes} {
-		if l == nil {
-			continue
-		}
-		if protocols = append(protocols, issuer.Protocol(p)); issuer.Protocol(p) != issuer.Probes {
-			listeners++
+	for p, l := range listeners {
+		if l != nil {
+			protocols = append(protocols, issuer.Protocol(p))
 		}
 	}
-	strangers, most := spread(maxFiles(), listeners)
+	public := len(protocols)
+	if c.Probes != nil {
+		public--
+	}
+	strangers, most := spread(maxFiles(), public)
 	s.connections.most = most
 	metrics, err := s.metrics(protocols)
 	if err != nil {
 		return nil, fmt.Errorf("service: metrics: %w", err)
 	}
-	add := func(p issuer.Protocol, l net.Listener, create func() server) {
-		if l == nil {
-			return
-		}
-		limited := &limited{Listener: l, protocol: p, issuer: s.issuer, most: c.MaxConnections, strangers: strangers, age: c.MaxConnectionAge, all: &s.connections, open: make(map[*counted]struct{})}
-		if p == issuer.Probes { // no peer is ever known: where many connect, the newest are answered
-			limited.strangers, limited.patience = limit.Probes, c.ReadTimeout
-		} else if len(c.Clients) > 0 || c.TLS != nil {
+	for _, p := range protocols {
+		limited := &limited{Listener: listeners[p], protocol: p, issuer: s.issuer, most: c.MaxConnections, strangers: strangers, age: c.MaxConnectionAge, all: &s.connections, open: make(map[*counted]struct{})}
+		if len(c.Clients) > 0 || c.TLS != nil {
 			limited.patience = c.ReadTimeout
 		}
-		s.parts = append(s.parts, part{p, limited, create()})
+		var server server
+		switch p {
+		case issuer.RESP:
+			server = resp.New(s.issuer)
+		case issuer.GRPC:
+			server = rpc.New(s.issuer)
+		case issuer.HTTP:
+			server = web.New(s.issuer, p, metrics)
+		case issuer.Probes: // no peer is ever known: where many connect, the newest are answered
+			server = web.New(s.issuer, p, nil)
+			limited.strangers, limited.patience = limit.Probes, c.ReadTimeout
+		}
+		s.parts = append(s.parts, part{p, limited, server})
 	}
-	add(issuer.RESP, c.RESP, func() server { return resp.New(s.issuer) })
-	add(issuer.GRPC, c.GRPC, func() server { return rpc.New(s.issuer) })
-	add(issuer.HTTP, c.HTTP, func() server { return web.New(s.issuer, web.Options{Metrics: metrics}) })
-	add(issuer.Probes, c.Probes, func() server { return web.New(s.issuer, web.Options{Probes: true}) })
 	if most < int64(c.MaxConnections) {
 		c.Logger.Warn("the limit of open files is too low for MaxConnections: connections beyond it are refused", "connections", most, "max_connections", c.MaxConnections)
 	}

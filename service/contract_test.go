@@ -11,7 +11,6 @@ import (
 	"math"
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,7 +33,6 @@ import (
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 	"github.com/tickflake/tickflake/snowflake"
-	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/storetest"
 	"github.com/tickflake/tickflake/strategies"
 )
@@ -232,28 +230,25 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Whatever fails in the store, no answer of any protocol names it, and the log does: package issuer has the table of errors.
-// Where the fleet was moved to another store, the server is not alive either, once its grant is used up.
+// Where the fleet was moved to another store, no answer of any protocol names that, and the log does; and the server is not alive
+// once its grant is used up. Package issuer has the table of errors.
 func TestOnlyTheLogNamesTheStore(t *testing.T) {
 	t.Parallel()
 	const secret = "db-7.internal" // as addresses and users are in real ones
 	bubble(t, func(t *testing.T) {
-		store, failing := storetest.NewMemory(), new(atomic.Bool)
+		store := storetest.NewMemory()
 		keeper, err := lease.Claim(t.Context(), store, lease.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		gen, err := generator.New(generator.WithLease(keeper))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = gen.Close() }) // it cannot release its number
-		r := start(t, pipe, func(c *service.Config) { c.Store, c.Generator = failed{store, failing, secret}, gen })
+		r := start(t, pipe, func(c *service.Config) { c.Generator = gen })
 		_, err = lease.EndFleet(t.Context(), store, 0, 1023, "etcd://"+secret)
 		require.NoError(t, err)
-		failing.Store(true)
 		time.Sleep(10 * time.Minute) // the grant is used up
 		shown := fmt.Sprint(r.Ready())
 		for _, protocol := range servicetest.Protocols {
-			for _, ask := range []func(servicetest.Caller) error{ids(1), take("orders", 1)} {
-				shown += fmt.Sprint(ask(r.caller(protocol, "")))
-			}
+			shown += fmt.Sprint(ids(1)(r.caller(protocol, "")))
 		}
 		for path, code := range map[string]int{"/livez": 503, "/readyz": 503, "/metrics": 200} {
 			got, body := r.get(web, path)
@@ -268,20 +263,6 @@ func TestOnlyTheLogNamesTheStore(t *testing.T) {
 		assert.NotContains(t, shown+string(text), secret)
 		assert.Contains(t, r.log(), secret)
 	})
-}
-
-// failed is a store whose reads fail with an error that names an address, once it is told to.
-type failed struct {
-	*storetest.Memory
-	failing *atomic.Bool
-	address string
-}
-
-func (f failed) Read(ctx context.Context, key string) (stores.Cell, error) {
-	if f.failing.Load() {
-		return stores.Cell{}, fmt.Errorf("dial tcp %s:5432, user root: %w", f.address, stores.Permanent)
-	}
-	return f.Memory.Read(ctx, key)
 }
 
 // New clients are served, and one that is gone is refused by every protocol and loses its connections in

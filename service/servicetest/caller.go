@@ -130,16 +130,12 @@ func (c *respCaller) command(ctx context.Context, words ...string) (texts []stri
 		}
 		c.in = bufio.NewReader(c.conn)
 		if c.token != "" {
-			if _, err := c.exchange(ctx, "AUTH", c.token); err != nil {
+			if _, err := c.command(ctx, "AUTH", c.token); err != nil {
 				c.Close()
 				return nil, err
 			}
 		}
 	}
-	return c.exchange(ctx, words...)
-}
-
-func (c *respCaller) exchange(ctx context.Context, words ...string) ([]string, error) {
 	conn := c.conn
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer func() {

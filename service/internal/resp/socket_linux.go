@@ -12,21 +12,21 @@ import (
 // one writes.
 type socket struct {
 	net.Conn
-	raw  syscall.RawConn
 	r, w try
 }
 
 // try is a call with the descriptor. The descriptor is good within once alone: after it, the connection may be closed, and
 // the same number be that of another client.
 type try struct {
-	once func(fd uintptr) (done bool) // for RawConn; made once, so that a call makes none
+	call func(once func(fd uintptr) (done bool)) error // of RawConn
+	once func(fd uintptr) (done bool)                  // both are made once, so that a call makes none
 	p    []byte
 	n    int
 	err  syscall.Errno
 }
 
-func (t *try) does(trap uintptr, waits bool) {
-	t.once = func(fd uintptr) bool {
+func (t *try) does(trap uintptr, waits bool, call func(func(fd uintptr) bool) error) {
+	t.call, t.once = call, func(fd uintptr) bool {
 		for {
 			n, _, err := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.p))), uintptr(len(t.p)))
 			if t.n, t.err = int(n), err; err == syscall.EINTR {
@@ -41,42 +41,35 @@ func (t *try) does(trap uintptr, waits bool) {
 func quick(nc net.Conn) (net.Conn, func([]byte) (int, error)) {
 	if file, ok := nc.(syscall.Conn); ok {
 		if raw, err := file.SyscallConn(); err == nil {
-			s := &socket{Conn: nc, raw: raw}
-			s.r.does(syscall.SYS_READ, true)
-			s.w.does(syscall.SYS_WRITE, false)
-			return s, s.tryWrite
+			s := &socket{Conn: nc}
+			s.r.does(syscall.SYS_READ, true, raw.Read)
+			s.w.does(syscall.SYS_WRITE, false, raw.Write)
+			return s, s.w.do
 		}
 	}
 	return nc, nil
 }
 
-func (s *socket) Read(p []byte) (int, error) {
-	s.r.p = p
-	err := s.raw.Read(s.r.once)
-	s.r.p = nil
+// do returns 0 where the kernel takes nothing now.
+func (t *try) do(p []byte) (int, error) {
+	t.p = p
+	err := t.call(t.once)
+	t.p = nil
 	switch {
 	case err != nil:
 		return 0, err
-	case s.r.err != 0:
-		return 0, s.r.err
-	case s.r.n == 0 && len(p) > 0:
-		return 0, io.EOF
+	case t.err == syscall.EAGAIN:
+		return 0, nil
+	case t.err != 0:
+		return 0, t.err
 	}
-	return s.r.n, nil
+	return t.n, nil
 }
 
-// tryWrite writes as much as the kernel takes now.
-func (s *socket) tryWrite(p []byte) (int, error) {
-	s.w.p = p
-	err := s.raw.Write(s.w.once)
-	s.w.p = nil
-	switch {
-	case err != nil:
-		return 0, err
-	case s.w.err == syscall.EAGAIN:
-		return 0, nil
-	case s.w.err != 0:
-		return 0, s.w.err
+func (s *socket) Read(p []byte) (int, error) {
+	n, err := s.r.do(p)
+	if n == 0 && err == nil && len(p) > 0 {
+		err = io.EOF
 	}
-	return s.w.n, nil
+	return n, err
 }

@@ -28,7 +28,7 @@ var secured = http.Header{
 // name of its own for the server's address, or to an address of the server.
 func (s *Server) guard(r *http.Request) error {
 	// Probes reveal nothing, and are asked by whatever name a load balancer has for the server.
-	if probe := s.options.Probes || r.URL.Path == "/livez" || r.URL.Path == "/readyz"; !probe && !s.named(r) {
+	if probe := s.protocol == issuer.Probes || r.URL.Path == "/livez" || r.URL.Path == "/readyz"; !probe && !s.named(r) {
 		return errHost
 	}
 	if crossSite.Check(r) != nil {

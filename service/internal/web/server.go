@@ -19,35 +19,26 @@ import (
 	"github.com/tickflake/tickflake/service/internal/limit"
 )
 
-// Options are what a server has beside the configuration of its issuer.
-type Options struct {
-	Probes  bool         // serve probes alone, without TLS
-	Metrics http.Handler // answers GET /metrics; nil: there is no such path
-}
-
 // peerKey is the key of the [issuer.Peer] in the context of a request.
 type peerKey struct{}
 
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
 	issuer   *issuer.Issuer
-	options  Options
 	protocol issuer.Protocol
+	metrics  http.Handler
 	tls      bool
 
 	hosts map[string]bool // names in lower case
 	http  *http.Server
 }
 
-// New returns a server.
-func New(i *issuer.Issuer, options Options) *Server {
+// New returns a server of a protocol: of HTTP, or of probes alone, without TLS. Metrics answers GET /metrics; without it there is no such path.
+func New(i *issuer.Issuer, protocol issuer.Protocol, metrics http.Handler) *Server {
 	config := i.Config()
 	s := &Server{
-		issuer: i, options: options, protocol: issuer.HTTP, tls: config.TLS != nil,
+		issuer: i, protocol: protocol, metrics: metrics, tls: config.TLS != nil && protocol != issuer.Probes,
 		hosts: map[string]bool{"localhost": true},
-	}
-	if options.Probes {
-		s.protocol, s.tls = issuer.Probes, false
 	}
 	for _, host := range config.Hosts {
 		s.hosts[strings.ToLower(host)] = true
@@ -152,12 +143,12 @@ func (s *Server) list() []route {
 		{"GET /v1/openapi.yaml", nothing, text("application/yaml", openapi)},
 		{"GET /{$}", nothing, text("text/plain; charset=utf-8", index)},
 	}
-	if s.options.Metrics != nil {
+	if s.metrics != nil {
 		routes = append(routes, route{"GET /metrics", metrics, func(context.Context, *http.Request, *issuer.Client) (any, int64, error) {
-			return s.options.Metrics, 0, nil
+			return s.metrics, 0, nil
 		}})
 	}
-	if s.options.Probes {
+	if s.protocol == issuer.Probes {
 		routes = routes[:probes]
 	}
 	return append(routes, route{"/", nothing, func(context.Context, *http.Request, *issuer.Client) (any, int64, error) { return nil, 0, errPath }})
@@ -212,12 +203,12 @@ func (s *Server) known(w http.ResponseWriter, r *http.Request, need need, done *
 // request, so that it does not end during a later one. So does an old one.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, client *issuer.Client) (err error) {
 	peer := r.Context().Value(peerKey{}).(issuer.Peer)
-	if client != nil && !s.options.Probes {
+	if client != nil && s.protocol != issuer.Probes {
 		if err = peer.Known(client); err == nil && r.ContentLength == 0 {
 			peer.Asked()
 		}
 	}
-	if client == nil || s.options.Probes || err != nil || peer.Old() {
+	if client == nil || s.protocol == issuer.Probes || err != nil || peer.Old() {
 		w.Header().Set("Connection", "close")
 	}
 	return err
