@@ -84,23 +84,6 @@ func (e *entry) take(ctx context.Context, n int64) (first int64, err error) {
 	return e.seq.NextN(ctx, n)
 }
 
-// Inspect returns the state of a sequence in the store. It takes one off the client's rate,
-// since each call asks the store.
-func (i *Issuer) Inspect(ctx context.Context, c *Client, name string) (sequence.Info, error) {
-	may, err := i.enter(c, name)
-	if err == nil {
-		err = may.spend(c, 1)
-	}
-	if err != nil {
-		return sequence.Info{}, err
-	}
-	info, err := sequence.Inspect(ctx, i.config.Store, name)
-	if err != nil {
-		return info, i.refuseSequence(name, err)
-	}
-	return info, nil
-}
-
 // Count returns how many sequences are open, or being opened.
 func (i *Issuer) Count() int {
 	i.mu.Lock()
@@ -322,9 +305,6 @@ func (i *Issuer) rule(name string) *sequence.Definition {
 	return nil
 }
 
-// Creates reports whether the sequence is created when a number is first asked for.
-func (i *Issuer) Creates(name string) bool { return i.rule(name) != nil }
-
 // drop forgets a sequence that was deleted.
 func (i *Issuer) drop(e *entry) {
 	i.mu.Lock()
@@ -350,12 +330,8 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 		shown := errors.New(text)
 		if errors.Is(err, sequence.ErrDeleted) {
 			shown = err
-		} else if i.Creates(name) && !errors.Is(err, sequence.ErrByPeriod) {
-			shown = fmt.Errorf("there is no sequence %s yet: the first request for a number creates it, by a rule of this server", name)
 		} else if wrong, ok := errors.AsType[*stores.OptionError](err); ok { // no period of the sequence has such a name
 			shown = fmt.Errorf("there is no sequence %s: %w", name, wrong)
-		} else if errors.Is(err, sequence.ErrByPeriod) { // which was not asked for a number yet
-			shown = err
 		}
 		return &Refusal{Code: wire.NotFound, Err: &hidden{shown, err}}
 	}

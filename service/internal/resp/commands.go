@@ -1,14 +1,9 @@
 package resp
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/tickflake/tickflake/internal/wire"
-	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
 	"github.com/tickflake/tickflake/service/internal/limit"
 	"github.com/tickflake/tickflake/snowflake"
@@ -27,10 +22,8 @@ type command struct {
 var commands = map[string]*command{
 	"id":     {ask: (*conn).takeID, least: 1, most: 3},
 	"ids":    {ask: (*conn).takeIDs, least: 2, most: 2},
-	"decode": {ask: (*conn).decode, least: 2, most: 2},
 	"incr":   {ask: (*conn).incr, least: 2, most: 2},
 	"incrby": {ask: (*conn).incr, least: 3, most: 3},
-	"get":    {ask: (*conn).get, least: 2, most: 2},
 
 	// What clients of Redis send when they connect, look after a connection, or leave.
 	"hello":  {run: (*conn).hello, least: 1, most: limit.Arguments, open: true},
@@ -53,7 +46,7 @@ func (c *conn) execute(args [][]byte) error {
 	cmd := commands[string(lowerCase(lower[:0], name))]
 	switch {
 	case cmd == nil: // arguments are not shown: one may be a token that was sent to a misspelt AUTH
-		r.fail("ERR", "unknown command "+printable(name)+": this is tickflake serve, and no store: it has ID, IDS, DECODE, INCR, INCRBY and GET")
+		r.fail("ERR", "unknown command "+printable(name)+": this is tickflake serve, and no store: it has ID, IDS, INCR and INCRBY")
 	case c.client == nil && !cmd.open:
 		return c.done(r, name, 0, issuer.NoToken[issuer.RESP])
 	case len(args) < cmd.least || len(args) > cmd.most:
@@ -150,26 +143,6 @@ func (c *conn) takeIDs(r *reply, args [][]byte) (items int64, err error) {
 // errCut ends a connection amid an answer.
 var errCut = issuer.Refuse(wire.Canceled, "the connection was cut off")
 
-// decode writes one level of names and values, which both versions of the protocol can show as a map. Numbers are
-// text.
-func (c *conn) decode(r *reply, args [][]byte) (items int64, err error) {
-	id, err := issuer.ParseID(string(args[1]))
-	var d snowflake.Decoded
-	if err == nil {
-		d, err = c.server.issuer.Decode(id)
-	}
-	if err == nil {
-		fields := []any{"id", d.ID.String(), "time", d.Time.UTC().Format(time.RFC3339Nano), "node", fmt.Sprint(d.Node)}
-		for _, name := range slices.Sorted(maps.Keys(d.Parts)) {
-			fields = append(fields, "node."+name, fmt.Sprint(d.Parts[name]))
-		}
-		fields = append(fields, "sequence", fmt.Sprint(d.Sequence))
-		r.pairs(len(fields) / 2)
-		r.all(fields...)
-	}
-	return 0, err
-}
-
 // sequence returns the sequence of a key. Keys of Redis often have colons, and names of
 // sequences have none, so a dot stands for a colon.
 func (c *conn) sequence(key []byte) string {
@@ -192,19 +165,4 @@ func (c *conn) incr(r *reply, args [][]byte) (n int64, err error) {
 		}
 	}
 	return n, err
-}
-
-func (c *conn) get(r *reply, args [][]byte) (items int64, err error) {
-	name := c.sequence(args[1])
-	info, err := c.server.issuer.Inspect(c.ctx, c.client, name)
-	switch {
-	case err == nil && info.Definition.Period != (sequence.Period{}):
-		err = issuer.Refuse(wire.BadInput, "sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)
-	case err == nil:
-		r.decimal(info.Last)
-	case issuer.RefusalOf(err).Code == wire.NotFound && c.server.issuer.Creates(name):
-		err = nil
-		r.null()
-	}
-	return 0, err
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-// conn is one connection. Its goroutine alone uses it, but for wake and abort.
+// conn is one connection. Its goroutine alone uses it, but for the deadlines of nc.
 type conn struct {
 	server *Server
 	nc     net.Conn // through TLS, if there is any
@@ -41,8 +40,6 @@ type conn struct {
 	last   time.Time // when the last pipeline was answered, or the connection began
 	begun  time.Time // when the first byte of an unfinished command came; zero if there is none
 	due    time.Time // the read deadline of nc
-
-	aborted sync.Once
 
 	first [768]byte // for the bytes that end a wait: those of a usual pipeline
 
@@ -247,49 +244,31 @@ var errUnread = issuer.Refuse(wire.Unread, "the client did not read its replies 
 
 var past = time.Unix(1, 0)
 
-// wake makes a connection that waits look at closing.
-func (c *conn) wake() { c.nc.SetReadDeadline(past) }
-
-// abort ends all waits of the connection, once. The server's context has ended before.
-func (c *conn) abort() { c.aborted.Do(func() { c.nc.SetDeadline(past) }) }
-
 // close closes the connection once its replies are written. If bytes of the client were not read, the kernel would throw
-// away replies that are on their way, so what still comes is read meanwhile, and for a while after the last reply.
+// away replies that are on their way, so of one that lingers what still comes is read meanwhile, and for a while after the
+// last reply. Nobody else sets a deadline of a read by now; wake may have set the last one.
 func (c *conn) close() {
 	c.count()
-	linger := c.linger
-	if c.server.ctx.Err() != nil { // perhaps amid a pipeline
-		c.abort() // and not later
-		linger = true
-	}
-	var over atomic.Bool
-	gone := make(chan struct{}) // closed when nothing more comes
+	ctx, gone := c.server.ctx, make(chan struct{}) // closed when nothing more comes
+	c.out.SetReadDeadline(time.Time{})
 	go func() {
 		defer close(gone)
-		for ended := !linger; !ended; {
-			ended = over.Load()                                          // and what is there by now is read
-			c.out.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) // wake may have set another
-			if _, err := io.Copy(io.Discard, c.out.Conn); !errors.Is(err, os.ErrDeadlineExceeded) {
-				return
-			}
+		if c.linger {
+			_, _ = io.Copy(io.Discard, c.out.Conn)
 		}
 	}()
-	if err := c.out.end(); errors.Is(err, os.ErrDeadlineExceeded) && c.server.ctx.Err() == nil {
+	if err := c.out.end(); errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
 		c.server.issuer.Done(issuer.Request{Protocol: issuer.RESP, Method: "reply", Remote: c.out.RemoteAddr().String(), Client: c.client, Err: errUnread})
 	}
-	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && c.server.ctx.Err() == nil && half.CloseWrite() == nil {
-		enough := time.NewTimer(min(time.Second, c.server.issuer.Config().ReadTimeout))
-		defer enough.Stop()
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.linger && half.CloseWrite() == nil {
+		enough, cancel := context.WithTimeout(ctx, min(time.Second, c.server.issuer.Config().ReadTimeout))
+		defer cancel()
 		select {
 		case <-gone:
-		case <-enough.C:
-		case <-c.server.ctx.Done():
+		case <-enough.Done():
 		}
 	}
-	over.Store(true)
-	<-gone // what is there was read
-	if c.server.ctx.Err() != nil {
-		c.out.Close() // without a last message, for which TLS would wait
-	}
+	c.out.SetReadDeadline(past)
+	<-gone
 	c.nc.Close()
 }

@@ -98,7 +98,7 @@ func (o *outbox) write() {
 	o.count(-o.kept)
 	o.deadline(time.Time{}) // a try has none
 	if o.err != nil && o.ctx.Err() == nil {
-		_ = o.Conn.Close() // which ends a read, as abort does
+		_ = o.Conn.Close() // which ends a read
 	}
 	o.running = false
 	o.changed.Broadcast()
@@ -108,7 +108,7 @@ func (o *outbox) write() {
 func (o *outbox) deadline(t time.Time) {
 	_ = o.SetWriteDeadline(t)
 	if o.ctx.Err() != nil {
-		_ = o.SetWriteDeadline(past) // abort may have come before
+		_ = o.SetWriteDeadline(past) // it may have ended before
 	}
 }
 

@@ -131,14 +131,6 @@ func (r *reply) pairs(n int) {
 	}
 }
 
-func (r *reply) null() {
-	if r.three {
-		r.line('_', "")
-	} else {
-		r.line('$', "-1")
-	}
-}
-
 func (r *reply) bulk(text string) {
 	r.header('$', int64(len(text)))
 	r.b = append(r.b, text...)

@@ -78,10 +78,14 @@ func (s *Server) start(nc net.Conn) {
 		if config := s.issuer.Config().TLS; config != nil {
 			c.nc = tls.Server(c.out, config)
 		}
-		defer context.AfterFunc(s.draining, c.wake)()
-		defer context.AfterFunc(s.ctx, c.abort)()
-		defer c.close() // which abort ends as well
+		woken := make(chan struct{})
+		wake := context.AfterFunc(s.draining, func() { c.nc.SetReadDeadline(past); close(woken) })
+		defer context.AfterFunc(s.ctx, func() { c.nc.SetWriteDeadline(past) })()
 		c.serve()
+		if !wake() {
+			<-woken
+		}
+		c.close()
 	})
 }
 
