@@ -206,45 +206,59 @@ func TestRESPBytes(t *testing.T) {
 	assert.EqualValues(t, 1, last)
 }
 
-// Clients with tokens, and the probes, find room whatever strangers do, up to the limit of those that are known. TestRoom has
-// the pools.
-func TestLimit(t *testing.T) {
+// Strangers, whatever they have begun, leave the clients and the probes their room, up to the limit of those that are known, and
+// do not delay the drain. TestRoom has the pools.
+func TestStrangers(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		const most = 3
-		r := start(t, pipe, func(c *service.Config) {
-			c.Clients = []service.Client{{Name: "shop", Tokens: []string{shop}, MaxConnections: 100}}
-			c.MaxConnections = most
+	const most = 10
+	const post, preface, settings = "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	const take = "\x00\x00\x39\x01\x04\x00\x00\x00\x01\x83\x86\x44\x23/tickflake.v1.TickflakeService/Take\x5f\x10application/grpc"
+	for token, clients := range map[string][]service.Client{shop: {{Name: "shop", Tokens: []string{shop}, MaxConnections: 100}}, "": nil} {
+		bubble(t, func(t *testing.T) {
+			r := start(t, pipe, func(c *service.Config) { c.Clients, c.MaxConnections, c.ReadTimeout = clients, most, time.Minute })
+			known := make(map[string]servicetest.Caller)
+			for _, protocol := range servicetest.Protocols {
+				known[protocol] = r.caller(protocol, token)
+				require.NoError(t, ids(1)(known[protocol]))
+			}
+			for listener, begun := range map[string][]string{
+				resp:   {"", "*1\r\n$4\r\nPI"},
+				rpc:    {"", preface, preface + settings, preface + settings + take},
+				web:    {"", "GET / HT", post + "Content-Length: 5\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n", preface, preface + settings},
+				probes: append(make([]string, limit.Probes), "GET / HT", "POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"),
+			} {
+				for _, sent := range begun {
+					stranger := r.connect(listener, sent)
+					go func() { _, _ = io.Copy(io.Discard, stranger) }()
+				}
+			}
+			for _, name := range []string{web, probes} {
+				code, _ := r.get(name, "/readyz")
+				assert.Equal(t, http.StatusOK, code, name)
+			}
+			for protocol, c := range known {
+				for range most - 1 {
+					require.True(t, token == "" || ids(1)(r.caller(protocol, token)) == nil, protocol)
+				}
+				if token != "" {
+					refused(t, protocol, wire.Unavailable, ids(1)(r.caller(protocol, token)))
+				}
+				require.NoError(t, ids(1)(c), "%s: it stays, and the one beyond the limit goes", protocol)
+			}
+			if token == "" {
+				for range most {
+					r.connect(resp, "")
+				}
+				text := r.metrics("")
+				assert.Regexp(t, `(?m)^tickflake_service_connections_refused_total{.*protocol="resp"} 3$`, text, "beyond the limit")
+				assert.Regexp(t, `(?m)^tickflake_service_connections_refused_total{.*protocol="probes"} [2-4]$`, text, "for the room of others")
+			}
+			began := time.Now()
+			r.stop()
+			assert.NoError(t, <-r.ended)
+			assert.Less(t, time.Since(began), 2*time.Second)
 		})
-		known := make(map[string]servicetest.Caller)
-		for _, protocol := range servicetest.Protocols {
-			known[protocol] = r.caller(protocol, shop)
-			require.NoError(t, ids(1)(known[protocol]))
-		}
-		for _, name := range append(servicetest.Protocols, probes) {
-			for range 100 {
-				stranger := r.connect(name, "")
-				go func() { _, _ = io.Copy(io.Discard, stranger) }()
-			}
-		}
-		for _, name := range []string{web, probes} {
-			code, _ := r.get(name, "/readyz")
-			assert.Equal(t, http.StatusOK, code, name)
-		}
-		code, _ := r.get(probes, "/v1/openapi.yaml")
-		assert.Equal(t, http.StatusNotFound, code)
-		answer, err := http.ReadResponse(bufio.NewReader(r.connect(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")), nil)
-		require.NoError(t, err)
-		require.NoError(t, answer.Body.Close())
-		assert.True(t, answer.Close, "a connection without a token ends with its request, and not in the next")
-		for protocol, c := range known {
-			for range most - 1 {
-				require.NoError(t, ids(1)(r.caller(protocol, shop)), protocol)
-			}
-			refused(t, protocol, wire.Unavailable, ids(1)(r.caller(protocol, shop)))
-			require.NoError(t, ids(1)(c), "%s: it stays, and the one beyond the limit goes", protocol)
-		}
-	})
+	}
 }
 
 // A peer that is silent, slow, or does not read loses its connection in time, whatever its

@@ -47,6 +47,14 @@ type total struct {
 	open atomic.Int64 // never above most but for the moment in which one is refused
 }
 
+func (t *total) join() bool {
+	if t.open.Add(1) <= t.most {
+		return true
+	}
+	t.open.Add(-1)
+	return false
+}
+
 // errFull refuses who is known where there is no room.
 var errFull = issuer.Later(errors.New("the server has its largest number of connections"))
 
@@ -56,30 +64,22 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 	if l.age > 0 { // a tenth more or less, so that connections of one moment end at several
 		c.old = time.Now().Add(l.age - l.age/10 + rand.N(l.age/5+1))
 	}
-	var room *counted // closed for c
+	var closed *counted // c, or another one for its room
 	l.mu.Lock()
-	refused := l.drained
-	turned := false
-	if !refused && l.patience == 0 {
-		refused = l.join(c) != nil
-		turned = refused
-	} else if !refused {
-		room = l.doubt(c)
-		turned = room != nil
-	}
-	if !refused {
+	if l.drained || l.patience == 0 && l.join(c) != nil {
+		closed = c
+	} else {
+		if l.patience > 0 {
+			closed = l.doubt(c)
+		}
 		l.open[c] = struct{}{}
 		l.issuer.Opened(l.protocol)
 	}
 	l.mu.Unlock()
-	if turned {
-		l.issuer.Turned(l.protocol)
+	if closed != nil {
+		_ = closed.Conn.Close()
 	}
-	if room != nil {
-		_ = room.Conn.Close()
-	}
-	if refused {
-		_ = nc.Close()
+	if closed == c {
 		return nil
 	}
 	return c
@@ -87,11 +87,8 @@ func (l *limited) enter(nc net.Conn) net.Conn {
 
 // join counts a connection among those that are known, if there is room. It is called with mu.
 func (l *limited) join(c *counted) error {
-	if l.known >= l.most {
-		return errFull
-	}
-	if l.all.open.Add(1) > l.all.most {
-		l.all.open.Add(-1)
+	if l.known >= l.most || !l.all.join() {
+		l.issuer.Turned(l.protocol)
 		return errFull
 	}
 	l.known++
@@ -114,6 +111,7 @@ func (l *limited) doubt(c *counted) (room *counted) {
 	if l.unknown.Len() >= l.strangers {
 		room = l.unknown.Front().Value.(*counted)
 		room.leave()
+		l.issuer.Turned(l.protocol)
 	}
 	c.place = l.unknown.PushBack(c)
 	c.timer = time.AfterFunc(l.patience, func() { _ = c.Close() })
@@ -242,7 +240,6 @@ func (c *counted) Known(client *issuer.Client) error {
 	if !c.joined {
 		if err := l.join(c); err != nil {
 			client.Leave()
-			l.issuer.Turned(l.protocol)
 			return err
 		}
 	}

@@ -159,41 +159,6 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A stranger that sends no whole request, or has no token, does not delay the drain, whatever its
-// protocol.
-func TestStrangersDoNotDelayTheDrain(t *testing.T) {
-	t.Parallel()
-	const token, preface = "a-token-of-the-shop", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-	const post = "POST /v1/ids HTTP/1.1\r\nHost: localhost\r\n"
-	const settings, take = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x39\x01\x04\x00\x00\x00\x01\x83\x86\x44\x23/tickflake.v1.TickflakeService/Take\x5f\x10application/grpc"
-	for name, clients := range map[string][]service.Client{"tokens": {{Name: "shop", Tokens: []string{token}}}, "no tokens": nil} {
-		bubble(t, func(t *testing.T) {
-			r := start(t, pipe, func(c *service.Config) { c.Clients, c.ReadTimeout = clients, time.Minute })
-			for listener, begun := range map[string][]string{
-				resp:   {"", "*1\r\n$4\r\nPI"},
-				rpc:    {"", preface, preface + settings, preface + settings + take},
-				web:    {"", "GET / HT", post + "Content-Length: 5\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n", preface, preface + settings},
-				probes: {"", "GET / HT", "POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"},
-			} {
-				for _, sent := range begun {
-					stranger := r.connect(listener, sent)
-					go func() { _, _ = io.Copy(io.Discard, stranger) }()
-				}
-			}
-			each(func(protocol string) {
-				c := servicetest.NewCaller(protocol, r.dial, map[bool]string{true: token}[clients != nil])
-				_, err := c.IDs(t.Context(), 1)
-				assert.NoError(t, err)
-				c.Close()
-			})
-			began := time.Now()
-			r.stop()
-			assert.NoError(t, <-r.ended, name)
-			assert.Less(t, time.Since(began), 2*time.Second, name)
-		})
-	}
-}
-
 // sick is a listener that fails as it is told.
 type sick struct {
 	net.Listener

@@ -78,7 +78,7 @@ type Issuer struct {
 	cancel context.CancelFunc
 
 	mu        sync.Mutex
-	sequences map[string]*entry // none is added after closing
+	sequences map[string]*entry // none is opened after closing
 	recent    list.List         // entries that are open: the one that was used last stands first
 	open      map[*account]int  // how many of these each client asked for first; none is 0
 	leaving   map[*entry]bool   // entries that are being closed for the room of others

@@ -153,9 +153,6 @@ func (i *Issuer) find(ctx context.Context, c *Client, name string) (*entry, erro
 	i.mu.Lock()
 	e := i.sequences[name]
 	switch {
-	case e == nil && i.closing:
-		i.mu.Unlock()
-		return nil, ErrDraining
 	case e == nil && i.opening >= i.config.MaxSequences: // some may fail, as while the store is away
 		i.mu.Unlock()
 		return nil, Later(fmt.Errorf("sequence %s: the server is opening %d others", name, i.opening))
@@ -201,7 +198,7 @@ func (i *Issuer) fill(e *entry) {
 	}
 	var unused *entry
 	i.mu.Lock()
-	if err == nil && i.closing {
+	if i.closing { // which may have ended the context
 		err = sequence.ErrClosed
 	}
 	if err == nil {
@@ -233,9 +230,6 @@ func (i *Issuer) fill(e *entry) {
 	i.mu.Lock()
 	i.opening--
 	delete(i.leaving, unused)
-	if i.closing && err != nil { // also if Close has ended the context
-		err = sequence.ErrClosed
-	}
 	i.mu.Unlock()
 	e.err = err
 	close(e.done)
