@@ -14,14 +14,19 @@ import (
 
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
-	_ "github.com/tickflake/tickflake/stores/mysql"
+	"github.com/tickflake/tickflake/stores/mysql"
 )
 
 // mysqlRoot returns a pool of who may do everything, in a database.
 func mysqlRoot(t testing.TB, s *servers.Server, database string) *sql.DB {
 	t.Helper()
+	return mysqlPool(t, s, s.Addr, func(c *driver.Config) { c.User, c.DBName = "rig", database })
+}
+
+func mysqlPool(t testing.TB, s *servers.Server, addr string, change func(*driver.Config)) *sql.DB {
 	config := driver.NewConfig()
-	config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", s.Addr, "rig", s.Password, database
+	config.Net, config.Addr, config.User, config.Passwd, config.DBName = "tcp", addr, "ops", s.Password, "ops"
+	change(config)
 	connector, err := driver.NewConnector(config)
 	require.NoError(t, err)
 	db := sql.OpenDB(connector)
@@ -40,6 +45,16 @@ func TestMySQL(t *testing.T) {
 	s.URL = q.At("ops", "ops")
 	Engine{
 		Name: "mysql at " + s.Addr + " table tickflake_cells", Server: s,
+		// A pool whose sessions commit nothing by themselves.
+		New: func(t testing.TB, addr, namespace string) stores.Store {
+			store, err := mysql.New(mysqlPool(t, s, addr, func(c *driver.Config) {
+				c.ClientFoundRows, c.InterpolateParams, c.ParseTime = true, false, true
+				c.Params = map[string]string{"autocommit": "0", "tx_isolation": "'SERIALIZABLE'", "sql_mode": "'STRICT_ALL_TABLES'"}
+			}), namespace, "")
+			require.NoError(t, err)
+			require.NoError(t, store.Close(), "which leaves the caller's pool open")
+			return store
+		},
 		Damage: func(t testing.TB, namespace, key, text string) {
 			_, err := root.Exec(`UPDATE ops.tickflake_cells SET version = IF(? LIKE '5 %', 5, -LENGTH(?)), value = SUBSTR(?, 3)
 WHERE namespace = ? AND cell = ?`, text, text, text, namespace, key)

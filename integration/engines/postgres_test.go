@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
-	_ "github.com/tickflake/tickflake/stores/postgres"
+	"github.com/tickflake/tickflake/stores/postgres"
 )
 
 // postgresAdmin returns a pool of the superuser's.
@@ -33,6 +34,17 @@ func TestPostgres(t *testing.T) {
 	s := servers.For(t, servers.PostgreSQL, "-c", "max_connections=500", "-c", "wal_writer_delay=10s", "-c", "autovacuum=off", "-c", "wal_retrieve_retry_interval=100ms")
 	Engine{
 		Name: "postgres at " + s.Addr + " table tickflake_cells", Server: s,
+		New: func(t testing.TB, addr, namespace string) stores.Store {
+			pool, err := pgxpool.New(Within(t), s.At(addr, "default_transaction_isolation=serializable", "synchronous_commit=off"))
+			require.NoError(t, err)
+			t.Cleanup(pool.Close)
+			db := stdlib.OpenDBFromPool(pool)
+			t.Cleanup(func() { _ = db.Close() })
+			store, err := postgres.New(db, namespace, "")
+			require.NoError(t, err)
+			require.NoError(t, store.Close(), "which leaves the caller's pool open")
+			return store
+		},
 		Damage: func(t testing.TB, namespace, key, text string) {
 			_, err := postgresAdmin(t, s, "postgres").Exec(`UPDATE tickflake_cells SET version = CASE WHEN $1::text LIKE '5 %' THEN 5 ELSE -length($1) END, value = substr($1, 3)
 WHERE namespace = $2 AND cell = $3`, text, namespace, key)

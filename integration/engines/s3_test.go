@@ -128,7 +128,7 @@ func testS3Requests(t *testing.T, s *servers.Server) {
 		assert.True(t, count.Load() >= least && count.Load() <= most, "%s: %d requests, want %d to %d", what, count.Load(), least, most)
 	}
 	var store stores.Store
-	costs("open", 4, 4, func() { store = Open(t, s.At(proxy.Listener.Addr().String(), "namespace=requests")) })
+	costs("open", 6, 6, func() { store = Open(t, s.At(proxy.Listener.Addr().String(), "namespace=requests")) })
 	layout := snowflake.Default()
 	layout.NodeBits, layout.Name, layout.Parts = 5, "", nil
 	clock := clocktest.NewVirtual(time.Now())

@@ -1,7 +1,10 @@
 // Package mysql keeps cells in a table of a MySQL or MariaDB database, by the driver
 // go-sql-driver/mysql.
 //
-// You need one name: [github.com/tickflake/tickflake/stores.Open] with a mysql:// URL; import this package for it.
+// You need these names:
+//
+//   - [github.com/tickflake/tickflake/stores.Open] with a mysql:// URL; import this package for it.
+//   - [New]: for a pool of your own.
 //
 // It brings 2 modules of others into a program.
 //
@@ -24,7 +27,7 @@
 //
 // # Connections
 //
-// A store keeps its connection for up to three minutes without use. The server may
+// Opened by a URL, a store keeps its connection for up to three minutes without use. The server may
 // count a closed one up to its connect_timeout if the network holds all bytes.
 //
 // A statement that meets a lock, such as that of a transaction or of ALTER TABLE, waits

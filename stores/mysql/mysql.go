@@ -3,6 +3,7 @@ package mysql
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -53,6 +54,15 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 		return nil, u.Refuse("the driver does not take it", engine.Withhold(err, err.Error()))
 	}
 	return sqlstore.Open(u, sqlstore.MySQL(number), connector, dialer, 3*time.Minute)
+}
+
+// New returns a Store for a pool of the caller's with this driver, which the caller closes after the Store: one that logs in by
+// tokens, or is dialed by code of its own. namespace and table may be empty, for the defaults of a URL. It sends nothing. The
+// sessions' sql_mode must be strict, with NO_ENGINE_SUBSTITUTION, as is MySQL's default. A statement takes three round trips
+// instead of one, since autocommit may be off. Set innodb_lock_wait_timeout and lock_wait_timeout to 1, as a URL does: see the
+// package's doc.
+func New(db *sql.DB, namespace, table string) (stores.Store, error) {
+	return sqlstore.New(db, sqlstore.MySQL(number), namespace, table)
 }
 
 // configOf returns the driver's configuration. The driver parses only the parameters

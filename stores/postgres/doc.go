@@ -1,7 +1,9 @@
 // Package postgres keeps cells in a table of a PostgreSQL database, by the driver pgx.
 //
-// You need one name: [github.com/tickflake/tickflake/stores.Open] with a postgres:// or postgresql://
-// URL; import this package for it.
+// You need these names:
+//
+//   - [github.com/tickflake/tickflake/stores.Open] with a postgres:// or postgresql:// URL; import this package for it.
+//   - [New]: for a pool of your own.
 //
 // It brings 6 modules of others into a program.
 //
@@ -25,7 +27,7 @@
 //
 // # Connections
 //
-// A store keeps its connection for up to ten minutes without use. When an operation is given up,
+// Opened by a URL, a store keeps its connection for up to ten minutes without use. When an operation is given up,
 // another connection asks the server to cancel its statement, which also ends the wait for a
 // lock. So there are at most eight. If the network keeps connections open and passes nothing
 // on, as a proxy that hangs, the server does not see that they were closed, and counts them

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,6 +38,14 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 	}
 	connector := stdlib.GetConnector(*config, stdlib.OptionBeforeConnect(anew))
 	return sqlstore.Open(u, sqlstore.PostgreSQL(), connector, dialer, 10*time.Minute)
+}
+
+// New returns a Store for a pool of the caller's, which the caller closes after the Store: one that logs in by tokens, or is
+// dialed by code of its own. pgx's stdlib.OpenDBFromPool makes one of a pgxpool.Pool. namespace and table may be empty, for the
+// defaults of a URL. It sends nothing. Do not set pgx's BuildContextWatcherHandler to its CancelRequestContextWatcherHandler: a
+// cancellation that arrives late ends the wait of the next statement for its standby, and the server acknowledges that statement.
+func New(db *sql.DB, namespace, table string) (stores.Store, error) {
+	return sqlstore.New(db, sqlstore.PostgreSQL(), namespace, table)
 }
 
 // errFiles is that of files that were good when the store was opened, and may be good again soon.

@@ -48,7 +48,7 @@
 //	5 min        51,840    0.14
 //	1 h           4,320    0.01
 //
-// So the window is 5 minutes by default here; lease.WithWindow changes it. Opening the store takes 4
+// So the window is 5 minutes by default here; lease.WithWindow changes it. Opening the store takes 6
 // requests and a claim 4 to 7, or one for each node number where most are taken; the first claim of a fleet about 850. A process
 // that ends cleanly releases its number in two requests, and the next may have it at once. The number of a process that
 // crashed is free after two windows, 10 minutes; meanwhile others take other numbers.
@@ -58,5 +58,6 @@
 // Amazon S3 keeps acknowledged writes. What can still lose them: a lifecycle rule that expires objects under
 // PREFIX/; a person or a tool that deletes objects or restores old versions of them; replication to a second bucket that
 // the fleet is moved to. A versioned bucket keeps an old version for each write, so let a rule expire
-// noncurrent versions.
+// noncurrent versions. "tickflake store check" names such rules and versions, if it may ask (s3:GetLifecycleConfiguration,
+// s3:GetBucketVersioning).
 package s3

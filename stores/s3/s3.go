@@ -77,7 +77,10 @@ func connect(_ context.Context, u *engine.URL) (stores.Store, error) {
 		Conns:   transport,
 	}
 	s.Ask = func(ctx context.Context) (stores.Durability, error) {
-		return stores.Durability{}, engine.Heeds(ctx, s, "00000000000000000000000000000000")
+		if err := engine.Heeds(ctx, s, "00000000000000000000000000000000"); err != nil {
+			return stores.Durability{}, err
+		}
+		return stores.Durability{Risks: b.risks(ctx)}, nil
 	}
 	s.Own.Window = 5 * time.Minute // each write costs money
 	s.Own.Probe = func(ctx context.Context, again bool) error {
@@ -192,6 +195,27 @@ func (b *bucket) ready() error {
 		err = errLogin
 	}
 	return err
+}
+
+// risks names rules that delete the cells, and versions that none deletes. Without a right to ask, or on a
+// server that does not know the question, there is no answer.
+func (b *bucket) risks(ctx context.Context) (risks []string) {
+	kept := true
+	if rules, err := b.client.GetBucketLifecycle(ctx, b.name); err == nil {
+		for _, rule := range rules.Rules {
+			prefix := cmp.Or(rule.RuleFilter.Prefix, rule.RuleFilter.And.Prefix, rule.Prefix)
+			deletes := !rule.Expiration.IsDaysNull() || !rule.Expiration.IsDateNull()
+			above := strings.HasPrefix(b.prefix, prefix)
+			if deletes && rule.Status == "Enabled" && (above || strings.HasPrefix(prefix, b.prefix)) {
+				risks = append(risks, fmt.Sprintf("the lifecycle rule %q of the bucket deletes objects below %q: leave %s out of it", rule.ID, prefix, b.prefix))
+			}
+			kept = kept && !(above && rule.Status == "Enabled" && !rule.NoncurrentVersionExpiration.IsDaysNull())
+		}
+	}
+	if is, err := b.client.GetBucketVersioning(ctx, b.name); err == nil && is.Enabled() && kept {
+		risks = append(risks, fmt.Sprintf("the bucket is versioned: each write below %s is kept, and a tool that restores old versions takes cells back: let a lifecycle rule expire noncurrent versions", b.prefix))
+	}
+	return risks
 }
 
 var (

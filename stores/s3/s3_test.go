@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,9 +45,10 @@ func TestBadURL(t *testing.T) {
 
 // fake is a server that keeps objects and heeds conditions, but for what is set.
 type fake struct {
-	ignoresNew, ignoresOld bool   // If-None-Match, If-Match
-	status                 int    // of each answer, instead of its own
-	code                   string // with it
+	ignoresNew, ignoresOld bool              // If-None-Match, If-Match
+	status                 int               // of each answer, instead of its own
+	code                   string            // with it
+	asked                  map[string]string // the answers to questions about the bucket: lifecycle, versioning
 
 	mu      sync.Mutex
 	objects map[string]string
@@ -66,8 +68,11 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	question, _, _ := strings.Cut(r.URL.RawQuery, "=")
 	text, ok := f.objects[r.URL.Path]
 	switch none, same := r.Header.Get("If-None-Match"), r.Header.Get("If-Match"); {
+	case f.asked[question] != "":
+		_, _ = io.WriteString(w, f.asked[question])
 	case r.URL.Query().Has("list-type"):
 		fmt.Fprint(w, "<ListBucketResult><Contents><Key>p/tickflake/b!</Key></Contents><Contents><Key>p/tickflake/a!</Key></Contents></ListBucketResult>")
 	case !ok && (r.Method == http.MethodGet || same != "" && !f.ignoresOld):
@@ -138,10 +143,40 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A bucket that lists its objects in no order is refused.
-func TestOrder(t *testing.T) {
-	_, err := new(fake).open(t).List(t.Context(), "", "z", 9)
-	assert.ErrorIs(t, err, errOrder)
+// What deletes cells or keeps all that they were is a risk, and no other rule is. A bucket without order is
+// refused.
+func TestRisks(t *testing.T) {
+	rule := func(status, prefix, does string) string {
+		return fmt.Sprintf("<LifecycleConfiguration><Rule><ID>r</ID><Status>%s</Status><Filter><Prefix>%s</Prefix></Filter>%s</Rule></LifecycleConfiguration>", status, prefix, does)
+	}
+	const (
+		expires   = "<Expiration><Days>9</Days></Expiration>"
+		forgets   = "<NoncurrentVersionExpiration><NoncurrentDays>9</NoncurrentDays></NoncurrentVersionExpiration>"
+		versioned = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+	)
+	for name, test := range map[string]struct {
+		rules, versions string
+		want            []string
+	}{
+		"none":        {},
+		"above":       {rules: rule("Enabled", "p/", expires), want: []string{"deletes objects"}},
+		"below":       {rules: rule("Enabled", "p/tickflake/node/", expires), want: []string{"deletes objects"}},
+		"beside":      {rules: rule("Enabled", "q/", expires)},
+		"disabled":    {rules: rule("Disabled", "", expires)},
+		"versions":    {versions: versioned, want: []string{"is versioned"}},
+		"versions go": {rules: rule("Enabled", "", forgets), versions: versioned},
+		"others' go":  {rules: rule("Enabled", "q/", forgets), versions: versioned, want: []string{"is versioned"}},
+	} {
+		s := (&fake{asked: map[string]string{"lifecycle": test.rules, "versioning": test.versions}}).open(t)
+		is, err := stores.CheckDurability(t.Context(), s)
+		require.NoError(t, err, name)
+		require.Len(t, is.Risks, len(test.want), name)
+		for i, want := range test.want {
+			assert.Contains(t, is.Risks[i], want, name)
+		}
+		_, err = s.List(t.Context(), "", "z", 9)
+		assert.ErrorIs(t, err, errOrder)
+	}
 }
 
 // Without credentials the error says where they are looked for, at the end of the context or before.

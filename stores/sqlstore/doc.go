@@ -4,7 +4,7 @@
 // You need these names:
 //
 //   - [PostgreSQL], [MySQL]: the servers' dialects, with the settings that lose nothing.
-//   - [Open]: a Store for the URL of an engine.
+//   - [Open], [New]: a Store for the URL of an engine, or for a pool of the caller's.
 //
 // # Requirements
 //

@@ -16,7 +16,7 @@ import (
 // must take parameters as ?; number must return the server's number of the error that
 // err wraps, that of MySQL's own client for an error of the driver, such as 2013 for a lost connection, or 0.
 //
-// The connections must have autocommit on, a strict sql_mode without another engine for that of a statement, and the character set utf8mb4.
+// The connections must have a strict sql_mode with NO_ENGINE_SUBSTITUTION and the character set utf8mb4, and with [Open] autocommit on.
 //
 // The server can show a write that is not safe yet: before the write is synced, and, with
 // semi-synchronous replication, before a replica has it, if the server was restarted or the
@@ -74,6 +74,7 @@ WHERE namespace = ? AND cell = ? AND version = ?`,
 			}
 			return mysqlErrors[number(err)]
 		},
+		begins:     true,
 		durability: mysqlDurability,
 	}
 }

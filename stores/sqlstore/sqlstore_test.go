@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -289,5 +290,18 @@ func TestReplication(t *testing.T) {
 		replication(map[string]string{"log_bin": "ON"}, replicas, &found)
 		assert.Empty(t, found.Risks)
 		assert.Len(t, found.Unknown, unknown)
+	}
+}
+
+func TestNewOfBadThings(t *testing.T) {
+	db := sql.OpenDB(cancelled{})
+	defer db.Close()
+	for _, bad := range []struct {
+		db               *sql.DB
+		namespace, table string
+		want             string
+	}{{nil, "", "", "the pool is nil"}, {db, "A b", "", "namespace"}, {db, "", "a;b", `table "a;b": want`}} {
+		_, err := New(bad.db, MySQL(nil), bad.namespace, bad.table)
+		assert.ErrorContains(t, err, bad.want)
 	}
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -31,27 +32,54 @@ var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A
 func Open(u *engine.URL, dialect Dialect, connector driver.Connector, dialer *dial.Dialer, idle time.Duration) (stores.Store, error) {
 	table, ok := u.Options["table"]
 	if !ok {
-		table = "tickflake_cells"
+		table = defaultTable
 	}
-	if !tableName.MatchString(table) {
-		return nil, u.Refuse("the parameter table cannot be used", fmt.Errorf("table %.130q: want up to 63 ASCII letters, digits and underscores, "+
-			"not beginning with a digit, with the name of a schema and a dot before it or not", table))
+	if err := checkTable(table); err != nil {
+		return nil, u.Refuse("the parameter table cannot be used", err)
 	}
 	db := sql.OpenDB(patient{connector})
 	db.SetMaxOpenConns(dial.MaxConns)
 	db.SetMaxIdleConns(1) // so that a thousand processes do not keep thousands of connections
 	db.SetConnMaxIdleTime(idle)
-	at := dialect.name
+	s := newStore(texts{db: db, dialect: dialect.withTable(table), namespace: u.Namespace, table: table})
 	if u.URL.Host != "" {
-		at += " at " + u.URL.Host
+		s.At = dialect.name + " at " + u.URL.Host + " table " + table
 	}
-	t := texts{db: db, dialect: dialect.withTable(table), namespace: u.Namespace, table: table}
+	s.Conns, s.Done = dialer, db.Close
+	return s, nil
+}
+
+// New returns a Store for a pool of the caller's, who closes it after the Store. namespace and table are as in the URLs; an empty
+// one is the default. New sends nothing. Operations are as with [Open], but each statement of MySQL and MariaDB is in a
+// transaction that the Store begins, since a session of the pool may have autocommit off: three round trips.
+func New(db *sql.DB, dialect Dialect, namespace, table string) (stores.Store, error) {
+	namespace, table = cmp.Or(namespace, stores.DefaultNamespace), cmp.Or(table, defaultTable)
+	if db == nil {
+		return nil, errors.New("the pool is nil")
+	}
+	if err := cmp.Or(stores.CheckNamespace(namespace), checkTable(table)); err != nil {
+		return nil, err
+	}
+	return newStore(texts{db: db, dialect: dialect.withTable(table), namespace: namespace, table: table, begins: dialect.begins}), nil
+}
+
+const defaultTable = "tickflake_cells"
+
+func checkTable(name string) error {
+	if !tableName.MatchString(name) {
+		return fmt.Errorf("table %.130q: want up to 63 ASCII letters, digits and underscores, not beginning with a digit, with the name of a schema and a dot before it or not", name)
+	}
+	return nil
+}
+
+func newStore(t texts) *engine.Skeleton[uint64] {
 	return &engine.Skeleton[uint64]{
-		Texts: t, Namespace: u.Namespace, Version: func(version uint64) uint64 { return version },
-		At: at + " table " + table, Explain: t.explain,
-		Ask:   func(ctx context.Context) (stores.Durability, error) { return t.dialect.durability(ctx, db, t.dialect) },
-		Conns: dialer, Done: db.Close,
-	}, nil
+		Texts: t, Namespace: t.namespace, Version: func(version uint64) uint64 { return version },
+		At: t.dialect.name + " table " + t.table, Explain: t.explain,
+		Ask: func(ctx context.Context) (stores.Durability, error) {
+			return t.dialect.durability(ctx, t.db, t.dialect)
+		},
+	}
 }
 
 // patient is a connector that does not stop when a context ends: a server also counts a connection
@@ -70,6 +98,7 @@ type texts struct {
 	dialect   Dialect
 	namespace string
 	table     string
+	begins    bool // a transaction for each statement
 }
 
 func (t texts) Scan(ctx context.Context, from, to string, most int, found func(string, []byte)) (more bool, err error) {
@@ -77,8 +106,8 @@ func (t texts) Scan(ctx context.Context, from, to string, most int, found func(s
 		key  string
 		text []byte
 	}
-	rows, err := again(t, func() (page []row, err error) {
-		rows, err := t.db.QueryContext(ctx, t.dialect.list, t.namespace, from, to, most)
+	rows, err := again(ctx, t, func(db querier) (page []row, err error) {
+		rows, err := db.QueryContext(ctx, t.dialect.list, t.namespace, from, to, most)
 		if err != nil {
 			return nil, err
 		}
@@ -140,8 +169,8 @@ func (t texts) row(ctx context.Context, key string) (text engine.Text[uint64], s
 		version sql.Null[int64]
 		value   []byte
 	}
-	got, err := again(t, func() (r row, err error) {
-		err = t.db.QueryRowContext(ctx, t.dialect.read, t.namespace, key).Scan(&r.state, &r.version, &r.value)
+	got, err := again(ctx, t, func(db querier) (r row, err error) {
+		err = db.QueryRowContext(ctx, t.dialect.read, t.namespace, key).Scan(&r.state, &r.version, &r.value)
 		return r, err
 	})
 	if t.dialect.says(err) == errNoTable {
@@ -196,17 +225,17 @@ func (t texts) write(ctx context.Context, version uint64, cell stores.Cell) (boo
 
 // exec reports whether a statement has written its row.
 func (t texts) exec(ctx context.Context, statement string, args ...any) (bool, error) {
-	n, err := again(t, func() (int64, error) {
-		result, err := t.db.ExecContext(ctx, statement, args...)
-		if err == nil {
-			err = ctx.Err() // PostgreSQL acknowledges a write whose wait for a standby was cancelled
-		}
+	n, err := again(ctx, t, func(db querier) (int64, error) {
+		result, err := db.ExecContext(ctx, statement, args...)
 		if err != nil {
 			return 0, err
 		}
 		return result.RowsAffected()
 	})
-	return n == 1, err
+	if err == nil {
+		err = ctx.Err() // PostgreSQL acknowledges a write whose wait for a standby was cancelled
+	}
+	return n == 1 && err == nil, err
 }
 
 // tries bounds the loops of an operation that end when no other process is first.
@@ -216,13 +245,36 @@ const tries = 100
 // server rolls back if the default isolation is higher than read committed, in a
 // deadlock, or when a lock is held for too long. A statement that was rolled back has
 // written nothing.
-func again[T any](t texts, statement func() (T, error)) (got T, err error) {
+func again[T any](ctx context.Context, t texts, statement func(querier) (T, error)) (got T, err error) {
 	for range tries {
-		if got, err = statement(); t.dialect.says(err) != errRolledBack {
+		if got, err = within(ctx, t, statement); t.dialect.says(err) != errRolledBack {
 			break
 		}
 	}
 	return got, err
+}
+
+// querier is a [*sql.DB] or a [*sql.Tx].
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// within runs a statement in a transaction of its own, which the server makes or, if there may be no autocommit, this.
+func within[T any](ctx context.Context, t texts, statement func(querier) (T, error)) (got T, err error) {
+	if !t.begins {
+		return statement(t.db)
+	}
+	tx, err := t.db.BeginTx(ctx, nil)
+	if err != nil {
+		return got, err
+	}
+	if got, err = statement(tx); err != nil {
+		_ = tx.Rollback() // or the driver closes the connection
+		return got, err
+	}
+	return got, tx.Commit()
 }
 
 // makeTable makes the table and writes a new cell. If another process
@@ -267,6 +319,8 @@ type Dialect struct {
 	update string // version, value, namespace, cell, old version
 	state  string // the session's state alone
 	sync   string // namespace, cell, version; syncs the cell, if it still has that version
+
+	begins bool // a session that the Store has not made may commit nothing by itself
 
 	says func(error) error // what the server's error stands for, of those below, or nil
 
