@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -179,18 +178,10 @@ func TestCallsWithoutARequest(t *testing.T) {
 	})
 }
 
-// exchange sends a text and the end of the stream on a new connection, and returns the replies.
+// exchange returns the replies to commands that end their connection.
 func (r *running) exchange(in string) string {
 	r.t.Helper()
-	c, err := r.dial(r.t.Context(), resp)
-	require.NoError(r.t, err)
-	defer c.Close()
-	go func() {
-		if _, err := io.WriteString(c, in); err == nil {
-			_ = c.(*net.TCPConn).CloseWrite()
-		}
-	}()
-	out, err := io.ReadAll(c)
+	out, err := io.ReadAll(r.connect(resp, in))
 	assert.NoError(r.t, err)
 	return string(out)
 }
