@@ -254,9 +254,11 @@ func (c *conn) hello(r *reply, args [][]byte) {
 		_ = c.done(r, args[0], 0, issuer.NoToken[issuer.RESP])
 		return
 	}
-	c.three = version == 3
-	r.three = c.three
-	r.pairs(7)
+	if c.three = version == 3; c.three {
+		r.header('%', 7)
+	} else {
+		r.array(14) // keys and their values
+	}
 	r.all("server", "tickflake", "version", spoken, "proto", version, "id", c.id, "mode", "standalone", "role", "master", "modules")
 	r.array(0)
 }

@@ -99,7 +99,6 @@ func (c *conn) become(client *issuer.Client) error {
 // take gives the connection a buffer.
 func (c *conn) take() {
 	c.buffer = c.server.buffers.Get().(*buffer)
-	c.buffer.reply.three = c.three
 }
 
 // release gives the buffer back when all bytes are answered, so that a connection that waits

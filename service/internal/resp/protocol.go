@@ -100,11 +100,8 @@ func number(in []byte, what string, most int64) (value int64, n int, err error) 
 // printable returns the first bytes of b in quotes, safe in a log and on a terminal.
 func printable(b []byte) string { return fmt.Sprintf("%+.64q", b) }
 
-// reply collects replies in either version of the protocol.
-type reply struct {
-	b     []byte
-	three bool // RESP3
-}
+// reply collects replies.
+type reply struct{ b []byte }
 
 func (r *reply) line(kind byte, text string) {
 	r.b = append(r.b, kind)
@@ -121,15 +118,6 @@ func (r *reply) header(kind byte, n int64) {
 func (r *reply) ok()             { r.line('+', "OK") }
 func (r *reply) integer(n int64) { r.header(':', n) }
 func (r *reply) array(n int)     { r.header('*', int64(n)) }
-
-// pairs begins a map of n keys with their values. In RESP2 it is an array of both.
-func (r *reply) pairs(n int) {
-	if r.three {
-		r.header('%', int64(n))
-	} else {
-		r.header('*', int64(2*n))
-	}
-}
 
 func (r *reply) bulk(text string) {
 	r.header('$', int64(len(text)))
