@@ -66,14 +66,11 @@ func TestLimits(t *testing.T) {
 				}()
 			}
 			synctest.Wait()
-			text := ""
 			if protocol == rpc {
 				_, err := api.Take(metadata.AppendToOutgoingContext(r.t.Context(), "authorization", "Bearer "+shop), &tickflakev1.TakeRequest{})
-				text = err.Error()
-			} else {
-				text = refused(r.t, protocol, wire.Busy, ids(1)(r.caller(protocol, shop))).Text
+				return err.Error()
 			}
-			return text
+			return refused(r.t, protocol, wire.Busy, ids(1)(r.caller(protocol, shop))).Text
 		}, "client shop has its largest number of c"},
 		{"a name", servicetest.Protocols, func(r *running, protocol string) string {
 			return refused(r.t, protocol, wire.BadInput, take(strings.Repeat("a", 65), 1)(r.caller(protocol, shop))).Text

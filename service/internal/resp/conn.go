@@ -104,10 +104,9 @@ func (c *conn) take() {
 // release gives the buffer back when all bytes are answered, so that a connection that waits
 // costs little.
 func (c *conn) release() {
-	const most = 128 << 10 // an unusual reply does not stay in memory
 	if b := c.buffer; b != nil && c.have == 0 {
 		c.buffer = nil
-		if cap(b.reply.b) <= most {
+		if cap(b.reply.b) <= 128<<10 { // an unusual reply does not stay in memory
 			c.server.buffers.Put(b)
 		}
 	}

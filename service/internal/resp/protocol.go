@@ -145,11 +145,10 @@ func (r *reply) decimal(n int64) {
 
 // fail writes an error. Clients read its first word.
 func (r *reply) fail(code, text string) {
-	const most = 1000
 	r.b = append(r.b, '-')
 	r.b = append(r.b, code...)
 	r.b = append(r.b, ' ')
-	for i := range min(len(text), most) {
+	for i := range min(len(text), 1000) {
 		c := text[i]
 		if c < ' ' || c == 0x7f {
 			c = ' '

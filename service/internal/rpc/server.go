@@ -31,8 +31,6 @@ import (
 	"github.com/tickflake/tickflake/snowflake"
 )
 
-const stopTime = time.Second // for calls to end whose connections are closed
-
 // Server serves one listener. Its methods are safe for concurrent use.
 type Server struct {
 	issuer      *issuer.Issuer
@@ -53,7 +51,25 @@ func New(i *issuer.Issuer) *Server {
 	if s.config.TLS != nil {
 		transport = credentials.NewTLS(s.config.TLS)
 	}
-	s.grpc = grpc.NewServer(append(options(s.config), grpc.Creds(handshake{transport, i.Anyone()}), grpc.StreamInterceptor(s.reflect))...)
+	s.grpc = grpc.NewServer(
+		grpc.Creds(handshake{transport, i.Anyone()}),
+		grpc.StreamInterceptor(s.reflect),
+		grpc.MaxRecvMsgSize(limit.Message),
+		grpc.MaxHeaderListSize(limit.Headers),
+		grpc.MaxConcurrentStreams(limit.Calls),
+		// Requests are small. Else a client that sends much raises to 16 MiB what each of its
+		// streams may have on its way, and a frame of one byte takes many times its size.
+		grpc.StaticStreamWindowSize(limit.Window),
+		grpc.StaticConnWindowSize(limit.Window),
+		grpc.ConnectionTimeout(s.config.ReadTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: s.config.IdleTimeout, Time: limit.Ping, Timeout: limit.PingTimeout,
+			MaxConnectionAge: s.config.MaxConnectionAge, MaxConnectionAgeGrace: s.config.ReadTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime: limit.ClientPings, PermitWithoutStream: true,
+		}),
+	)
 	s.register(tickflakev1.TickflakeService_ServiceDesc, methods...)
 	s.register(grpc_health_v1.Health_ServiceDesc, health)
 	reflection.Register(s.grpc)
@@ -65,27 +81,6 @@ func (s *Server) register(desc grpc.ServiceDesc, methods ...grpc.MethodDesc) {
 	desc.Methods, desc.Streams = methods, nil
 	desc.HandlerType = (*any)(nil) // methods has the handlers
 	s.grpc.RegisterService(&desc, s)
-}
-
-// options are those of the server of grpc-go that do not call this package.
-func options(c *issuer.Config) []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(limit.Message),
-		grpc.MaxHeaderListSize(limit.Headers),
-		grpc.MaxConcurrentStreams(limit.Calls),
-		// Requests are small. Else a client that sends much raises to 16 MiB what each of its
-		// streams may have on its way, and a frame of one byte takes many times its size.
-		grpc.StaticStreamWindowSize(limit.Window),
-		grpc.StaticConnWindowSize(limit.Window),
-		grpc.ConnectionTimeout(c.ReadTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionIdle: c.IdleTimeout, Time: limit.Ping, Timeout: limit.PingTimeout,
-			MaxConnectionAge: c.MaxConnectionAge, MaxConnectionAgeGrace: c.ReadTimeout,
-		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
-			MinTime: limit.ClientPings, PermitWithoutStream: true,
-		}),
-	}
 }
 
 // handshake gives each connection of the server a [connection].
@@ -136,7 +131,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		go s.grpc.Stop() // GracefulStop returns soon after
 		select {
 		case <-done:
-		case <-time.After(stopTime):
+		case <-time.After(time.Second): // the connections of calls are closed
 		}
 		return ctx.Err()
 	}
