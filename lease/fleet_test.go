@@ -94,17 +94,17 @@ func TestFleetUnder(t *testing.T) {
 }
 
 // testFleet runs seeds, and returns the sums of their tallies. usual says that these are as many as ever, or more: with
-// the race detector, which takes ten times as long, they are an eighth.
+// -short, and with the race detector, which takes ten times as long, they are an eighth.
 func testFleet(t *testing.T, seeds int, is setup) (sums map[string]int, usual bool) {
 	from := uint64(max(*oneSeed, 0))
 	info, _ := debug.ReadBuildInfo()
-	raced := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+	few := testing.Short() || slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 	switch {
 	case *oneSeed >= 0:
 		seeds = 1
 	case *manySeeds > 0:
 		seeds = *manySeeds
-	case raced:
+	case few:
 		seeds /= 8
 	}
 	sums = map[string]int{}
@@ -116,7 +116,7 @@ func testFleet(t *testing.T, seeds int, is setup) (sums map[string]int, usual bo
 		require.Empty(t, f.failures, "seed %d: %+v; go test -run '^%s$' -fleet.seed=%d is mostly the same run", seed, f.plan, t.Name(), seed)
 	}
 	t.Logf("%d seeds: %v", seeds, sums)
-	return sums, *oneSeed < 0 && !raced
+	return sums, *oneSeed < 0 && !few
 }
 
 // play makes the run of a seed, and runs it to its end.
