@@ -192,6 +192,8 @@ func TestTLS(t *testing.T) {
 		c.TLS, err = service.NewFiles().TLS(t.Context(), files.Cert, files.Key, files.ClientCA, c.Logger)
 		require.NoError(t, err)
 	})
+	code, _ := r.get(probes, "/v1/openapi.yaml")
+	assert.Equal(t, 404, code, "probes have no TLS, and nothing else")
 	plain := r.dial
 	// with makes callers with a certificate, or without one.
 	with := func(of *servicetest.Authority, usage x509.ExtKeyUsage) servicetest.Dial {
