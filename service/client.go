@@ -26,7 +26,7 @@ type Client struct {
 	// hexadecimal: one, or two while the programs move from one to the other.
 	Tokens, TokenHashes []string
 
-	Rate      float64  // IDs and numbers per second, to 1e12; 0: no limit
+	Rate      float64  // IDs and numbers per second, to 1e12; the state of a sequence counts as one; 0: no limit
 	Burst     int      // IDs and numbers at once, to 1e9, if there is a Rate; by default a second's, and at least MaxBatch
 	NoIDs     bool     // the client may take no IDs
 	Sequences []string // that the client may use: names, or prefixes that end with *; none by default

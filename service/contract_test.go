@@ -260,7 +260,7 @@ func TestOnlyTheLogNamesTheStore(t *testing.T) {
 			assert.Equal(t, code, got, path)
 			shown += body
 		}
-		text, err := io.ReadAll(r.connect(resp, command("INFO")+command("QUIT")))
+		text, err := io.ReadAll(r.connect(resp, command("INFO")+command("GET", "orders")+command("QUIT")))
 		require.NoError(t, err)
 		health, err := grpc_health_v1.NewHealthClient(r.rpc()).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 		require.NoError(t, err)

@@ -6,19 +6,21 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service"
 	"github.com/tickflake/tickflake/service/servicetest"
 )
 
 var command = servicetest.Command
 
-// matches checks replies of the Redis protocol against a text in which <N> stands for a number, and <any> for
+// matches checks replies of the Redis protocol against a text in which <N> stands for a number, <T> for a time, and <any> for
 // anything. Lines end with a line feed there.
 func matches(t *testing.T, want, got string) {
 	t.Helper()
 	pattern := regexp.QuoteMeta(strings.ReplaceAll(want, "\n", "\r\n"))
-	pattern = strings.NewReplacer("<N>", `\d+`, "<any>", `(?s:.*)`).Replace(pattern)
+	pattern = strings.NewReplacer("<N>", `\d+`, "<T>", `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`, "<any>", `(?s:.*)`).Replace(pattern)
 	assert.Regexp(t, "^"+pattern+"$", got)
 }
 
@@ -28,10 +30,12 @@ const id = "$<N>\n<N>\n"
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	r := start(t, listen, func(c *service.Config) { c.StoreName = "memory" })
+	require.NoError(t, sequence.Create(t.Context(), r.store, "bills", sequence.Definition{Period: sequence.Yearly}))
 	hello := func(version string) string {
 		return "$6\nserver\n$9\ntickflake\n$7\nversion\n$5\n7.0.0\n$5\nproto\n:" + version +
 			"\n$2\nid\n:<N>\n$4\nmode\n$10\nstandalone\n$4\nrole\n$6\nmaster\n$7\nmodules\n*0\n"
 	}
+	fields := "$2\nid\n$<N>\n<N>\n$4\ntime\n$24\n<T>\n$4\nnode\n$1\n1\n$8\nsequence\n$1\n0\n"
 	for _, test := range []struct{ name, in, two, three string }{
 		{"an ID", command("ID"), id, id},
 		{"an ID above one", command("ID", "AFTER", "5") + command("id", "after", "0"), id + id, id + id},
@@ -39,10 +43,17 @@ func TestCommands(t *testing.T) {
 		{"an ID above none", command("ID", "AFTER", "x") + command("ID", "AFTER") + command("ID", "BEFORE", "1"), "-ERR decimal ID <any>\n-ERR syntax error in ID: <any>\n-ERR syntax error in ID: <any>\n", ""},
 		{"IDs", command("IDS", "2"), "*2\n" + id + id, "*2\n" + id + id},
 		{"a number of IDs that is none", command("IDS", "x"), "-ERR n \"x\" is not an integer or out of range: <any>\n", ""},
+		{"DECODE", command("DECODE", "250321914289983488"), "*8\n" + fields, "%4\n" + fields},
+		{"DECODE of no ID", command("DECODE", "x1"), "-ERR <any>\n", ""},
 
 		{"numbers", command("INCR", "orders-@") + command("INCRBY", "orders-@", "10") + command("incr", "orders-@"), ":1\n:11\n:12\n", ":1\n:11\n:12\n"},
 		{"a colon in a key", command("INCR", "orders:a") + command("INCR", "orders.a"), ":<N>\n:<N>\n", ""},
 		{"an amount below 1", command("INCRBY", "orders", "-1"), "-ERR asked for -1 numbers: want 1 to 1000000 in one request\n", ""},
+		{"GET", command("INCR", "orders-@1") + command("GET", "orders-@1"), ":1\n$2\n<N>\n", ":1\n$2\n<N>\n"},
+		{"GET of a sequence to come", command("GET", "orders-none"), "$-1\n", "_\n"},
+		{"GET of none", command("GET", "other"), "-ERR there is no sequence other: create it <any>\n", ""},
+		{"GET of one by period", command("GET", "bills"), "-ERR sequence bills: the sequence is by period, yearly: <any>\n", ""},
+		{"GET of a period without a number", command("GET", "bills.2030"), "-ERR sequence \"bills.2030\": no such sequence: its first number makes it<any>\n", ""},
 
 		{"PING and ECHO", command("PING") + command("PING", "a\r\nb") + command("ECHO", ""), "+PONG\n$4\na\nb\n$0\n\n", "+PONG\n$4\na\nb\n$0\n\n"},
 		{"HELLO", command("HELLO"), "*14\n" + hello("2"), "%7\n" + hello("3")},
@@ -54,7 +65,7 @@ func TestCommands(t *testing.T) {
 		{"INFO", command("INFO", "server"), "$<N>\n# Server\nredis_version:<any>\nloading:0\n<any>\nready:1\nclock_error:<any>\nstore:memory\ncopies_noticed_by:nothing\n<any>", ""},
 
 		{"too few arguments, and too many", command("INCR") + command("QUIT", "x"), "-ERR wrong number of arguments for 'incr' command\n-ERR wrong number of arguments for 'quit' command\n", ""},
-		{"unknown and strange", command("a'\r\n\x00\xff"), "-ERR unknown command \"a'\\r\\n\\x00\\xff\": this is tickflake serve, and no store: it has ID, IDS, INCR and INCRBY\n", ""},
+		{"unknown and strange", command("a'\r\n\x00\xff"), "-ERR unknown command \"a'\\r\\n\\x00\\xff\": this is tickflake serve, and no store: it has ID, IDS, DECODE, INCR, INCRBY and GET\n", ""},
 		{"unknown and long", command(strings.Repeat("x", 4000)), "-ERR unknown command \"" + strings.Repeat("x", 64) + "\": <any>\n", ""},
 	} {
 		for version, want := range map[string]string{"2": test.two, "3": test.three} {

@@ -29,10 +29,11 @@ func TestRedisCLI(t *testing.T) {
 	server := serve(t, nil)
 	for _, protocol := range []string{"-2", "-3"} {
 		id := redisCLI(t, server.port, "", protocol, "ID")
-		lines := redisCLI(t, server.port, "PING\nID\nINCR tickets\nIDS 3\nSET tickets 1\nINCR tickets\n", protocol)
+		lines := redisCLI(t, server.port, "PING\nID\nINCR tickets\nIDS 3\nSET tickets 1\nGET tickets\n", protocol)
 		match := regexp.MustCompile(`(?s)^PONG\n(\d+)\n\d+\n(\d+)\n(\d+)\n(\d+)\nERR [^\n]*SET.*\n\d+$`).FindStringSubmatch(lines)
 		require.NotNil(t, match, lines)
 		ascend(t, append([]string{id}, match[1:]...)...)
+		assert.NotContains(t, redisCLI(t, server.port, "", protocol, "DECODE", id), "ERR")
 	}
 	out := redisCLI(t, server.port, strings.Repeat(servicetest.Command("INCR", "orders"), 500), "--pipe")
 	assert.Contains(t, out, "errors: 0, replies: 500")

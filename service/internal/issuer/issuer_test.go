@@ -164,6 +164,8 @@ func TestRate(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		_, err = i.ID(t.Context(), two)
 		require.NoError(t, err, "what was refused has used nothing up")
+		_, _, err = i.Last(t.Context(), one, "new-x")
+		assert.Equal(t, wire.Busy, codeOf(t, err), "it asks the store")
 		_, err = i.Runs(t.Context(), one, 21, 0, nil)
 		assert.Equal(t, wire.BadInput, codeOf(t, err), "it would never be served")
 		ids, numbers := i.Largest(one)

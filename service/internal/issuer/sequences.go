@@ -84,6 +84,28 @@ func (e *entry) take(ctx context.Context, n int64) (first int64, err error) {
 	return e.seq.NextN(ctx, n)
 }
 
+// Last returns the highest number of a sequence that was granted so far, used or not. Without an error, it does not
+// exist if a rule will create it. Last takes one off the client's rate, since each call asks the store.
+func (i *Issuer) Last(ctx context.Context, c *Client, name string) (last int64, exists bool, err error) {
+	may, err := i.enter(c, name)
+	if err == nil {
+		err = may.spend(c, 1)
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	info, err := sequence.Inspect(ctx, i.config.Store, name)
+	switch {
+	case i.rule(name, err) != nil:
+		return 0, false, nil
+	case err != nil:
+		return 0, false, i.refuseSequence(name, err)
+	case info.Definition.Period != sequence.Period{}:
+		return 0, false, Refuse(wire.BadInput, "sequence %s: %w, %s: ask for one of its periods", name, sequence.ErrByPeriod, info.Definition.Period)
+	}
+	return info.Last, true, nil
+}
+
 // Count returns how many sequences are open, or being opened.
 func (i *Issuer) Count() int {
 	i.mu.Lock()
@@ -238,10 +260,10 @@ func (i *Issuer) fill(e *entry) {
 // stored opens a sequence of the store, or creates it by a rule.
 func (i *Issuer) stored(ctx context.Context, name string) (*sequence.Sequence, error) {
 	// A rule says how a sequence is created, and not how it must be: an operator may have created
-	// it, or its period, or a server whose rule was another one. It makes no period, and none that was deleted.
+	// it, or its period, or a server whose rule was another one.
 	options := i.config.Sequences // without room to append: each append copies it
 	seq, err := sequence.Open(ctx, i.config.Store, name, options...)
-	if d := i.rule(name); d != nil && errors.Is(err, sequence.ErrNotFound) && !errors.Is(err, sequence.ErrByPeriod) && !errors.Is(err, sequence.ErrDeleted) {
+	if d := i.rule(name, err); d != nil {
 		seq, err = sequence.Open(ctx, i.config.Store, name, append(options, sequence.WithDefinition(*d))...)
 		if _, exists := errors.AsType[*sequence.DefinitionError](err); exists { // since a moment ago
 			seq, err = sequence.Open(ctx, i.config.Store, name, options...)
@@ -289,8 +311,12 @@ func (e *entry) end(ctx context.Context) error {
 	return e.seq.CloseContext(ctx)
 }
 
-// rule returns the definition of a sequence that is created when it is first asked for, or nil.
-func (i *Issuer) rule(name string) *sequence.Definition {
+// rule returns the definition by which the server creates a sequence that the store did not find, with err, or nil. No
+// rule makes a period, or a sequence that was deleted.
+func (i *Issuer) rule(name string, err error) *sequence.Definition {
+	if !errors.Is(err, sequence.ErrNotFound) || errors.Is(err, sequence.ErrByPeriod) || errors.Is(err, sequence.ErrDeleted) {
+		return nil
+	}
 	for n := range i.config.Rules {
 		if strings.HasPrefix(name, i.config.Rules[n].Prefix) {
 			return &i.config.Rules[n].Definition
@@ -322,10 +348,10 @@ func (i *Issuer) refuseSequence(name string, err error) error {
 			text += fmt.Sprintf(", or %s, if its numbers begin anew each year, month or day, with --period too", name[:at])
 		}
 		shown := errors.New(text)
-		if errors.Is(err, sequence.ErrDeleted) {
-			shown = err
-		} else if wrong, ok := errors.AsType[*stores.OptionError](err); ok { // no period of the sequence has such a name
+		if wrong, ok := errors.AsType[*stores.OptionError](err); ok { // no period of the sequence has such a name
 			shown = fmt.Errorf("there is no sequence %s: %w", name, wrong)
+		} else if errors.Is(err, sequence.ErrDeleted) || errors.Is(err, sequence.ErrByPeriod) { // a period that was not asked for a number yet
+			shown = err
 		}
 		return &Refusal{Code: wire.NotFound, Err: &hidden{shown, err}}
 	}

@@ -118,6 +118,9 @@ func TestSequences(t *testing.T) {
 			w.take("new-a", 2, 8)
 			w.take("other", 1, wire.NotFound)
 			assert.Equal(w, 1, w.Count(), "a name that does not exist takes no place")
+			w.delete("new-a")
+			_, _, err := w.Last(w.Context(), w.Anyone(), "new-a")
+			assert.Equal(w, wire.NotFound, codeOf(w.T, err), "no rule makes a sequence that was deleted")
 		}},
 		"no store": {func(c *Config) { c.Store = nil }, func(w *world) { w.take("new-a", 1, wire.NotFound) }},
 		"periods": {func(c *Config) { c.MaxSequences = 2 }, func(w *world) {

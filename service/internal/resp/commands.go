@@ -3,9 +3,11 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tickflake/tickflake/internal/wire"
 	"github.com/tickflake/tickflake/service/internal/issuer"
@@ -26,8 +28,10 @@ type command struct {
 var commands = map[string]*command{
 	"id":     {ask: (*conn).takeID, least: 1, most: 3},
 	"ids":    {ask: (*conn).takeIDs, least: 2, most: 2},
+	"decode": {ask: (*conn).decode, least: 2, most: 2},
 	"incr":   {ask: (*conn).incr, least: 2, most: 2},
 	"incrby": {ask: (*conn).incr, least: 3, most: 3},
+	"get":    {ask: (*conn).get, least: 2, most: 2},
 
 	// What clients of Redis send when they connect, look after a connection, or leave.
 	"hello":  {run: (*conn).hello, least: 1, most: limit.Arguments, open: true},
@@ -50,7 +54,7 @@ func (c *conn) execute(args [][]byte) error {
 	cmd := commands[string(lowerCase(lower[:0], name))]
 	switch {
 	case cmd == nil: // arguments are not shown: one may be a token that was sent to a misspelt AUTH
-		r.fail("ERR", "unknown command "+printable(name)+": this is tickflake serve, and no store: it has ID, IDS, INCR and INCRBY")
+		r.fail("ERR", "unknown command "+printable(name)+": this is tickflake serve, and no store: it has ID, IDS, DECODE, INCR, INCRBY and GET")
 	case c.client == nil && !cmd.open:
 		return c.done(r, name, 0, issuer.NoToken[issuer.RESP])
 	case len(args) < cmd.least || len(args) > cmd.most:
@@ -147,6 +151,36 @@ func (c *conn) takeIDs(r *reply, args [][]byte) (items int64, err error) {
 // errCut ends a connection amid an answer.
 var errCut = issuer.Refuse(wire.Canceled, "the connection was cut off")
 
+// pairs begins a map of n names and their values. In RESP2 it is an array of both.
+func (c *conn) pairs(r *reply, n int) {
+	if c.three {
+		r.header('%', int64(n))
+	} else {
+		r.array(2 * n)
+	}
+}
+
+// decode writes one level of names and values, which both versions of the protocol can show as a map. Numbers are
+// text.
+func (c *conn) decode(r *reply, args [][]byte) (items int64, err error) {
+	id, err := issuer.ParseID(string(args[1]))
+	if err != nil {
+		return 0, err
+	}
+	d, err := c.server.issuer.Decode(id)
+	if err != nil {
+		return 0, err
+	}
+	fields := []any{"id", d.ID.String(), "time", d.Time.UTC().Format(time.RFC3339Nano), "node", fmt.Sprint(d.Node)}
+	for _, name := range slices.Sorted(maps.Keys(d.Parts)) {
+		fields = append(fields, "node."+name, fmt.Sprint(d.Parts[name]))
+	}
+	fields = append(fields, "sequence", fmt.Sprint(d.Sequence))
+	c.pairs(r, len(fields)/2)
+	r.all(fields...)
+	return 0, nil
+}
+
 // sequence returns the sequence of a key. Keys of Redis often have colons, and names of
 // sequences have none, so a dot stands for a colon.
 func (c *conn) sequence(key []byte) string {
@@ -169,6 +203,20 @@ func (c *conn) incr(r *reply, args [][]byte) (n int64, err error) {
 		}
 	}
 	return n, err
+}
+
+// get writes a number as text, as Redis does, and null for a sequence that a rule will create.
+func (c *conn) get(r *reply, args [][]byte) (items int64, err error) {
+	last, exists, err := c.server.issuer.Last(c.ctx, c.client, c.sequence(args[1]))
+	switch {
+	case exists:
+		r.decimal(last)
+	case err == nil && c.three:
+		r.line('_', "")
+	case err == nil:
+		r.line('$', "-1")
+	}
+	return 0, err
 }
 
 // spoken is the version of Redis whose protocol this is. Clients decide by it what to send.
@@ -254,11 +302,8 @@ func (c *conn) hello(r *reply, args [][]byte) {
 		_ = c.done(r, args[0], 0, issuer.NoToken[issuer.RESP])
 		return
 	}
-	if c.three = version == 3; c.three {
-		r.header('%', 7)
-	} else {
-		r.array(14) // keys and their values
-	}
+	c.three = version == 3
+	c.pairs(r, 7)
 	r.all("server", "tickflake", "version", spoken, "proto", version, "id", c.id, "mode", "standalone", "role", "master", "modules")
 	r.array(0)
 }
