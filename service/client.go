@@ -14,7 +14,6 @@ import (
 
 	"github.com/tickflake/tickflake/sequence"
 	"github.com/tickflake/tickflake/service/internal/issuer"
-	"github.com/tickflake/tickflake/stores"
 )
 
 // Client is a program that may use the service. Printing it, logging it and encoding it as
@@ -144,14 +143,7 @@ func (s *Server) ReloadClients(read func() ([]Client, error)) error {
 	}
 	if err != nil {
 		s.issuer.Stale()
-		about := []any{"error", err}
-		if wrong, ok := errors.AsType[*stores.OptionError](err); ok {
-			var i int
-			if _, err := fmt.Sscanf(wrong.Option, "Config.Clients[%d]", &i); err == nil {
-				about = append(about, "client", clients[i])
-			}
-		}
-		c.Logger.Error("new clients cannot be used: those that were read before stay", about...)
+		c.Logger.Error("new clients cannot be used: those that were read before stay", "error", err)
 		return err
 	}
 	s.issuer.SetClients(known)

@@ -247,15 +247,15 @@ func (c *Config) clients() ([]*issuer.Client, error) {
 		sums, may, err := client.check(c)
 		for _, sum := range sums {
 			if other, taken := whose[sum]; err == nil && taken {
-				err = fmt.Errorf("%s has the same token as %s: give each its own", client.Name, other)
+				err = fmt.Errorf("it has the same token as %s: give each its own", other)
 			}
 			whose[sum] = client.Name
 		}
 		if err == nil && names[client.Name] {
-			err = fmt.Errorf("the name %q is taken by another client", client.Name)
+			err = errors.New("its name is taken by another client")
 		}
 		if err != nil {
-			return nil, bad(fmt.Sprintf("Clients[%d]", i), "%w", err)
+			return nil, bad(fmt.Sprintf("Clients[%d]", i), "client %.80q: %w", client.Name, err)
 		}
 		names[client.Name] = true
 		first := issuer.NewClient(client.Name, sums[0], may)

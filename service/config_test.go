@@ -81,7 +81,7 @@ func TestConfigIsChecked(t *testing.T) {
 		}, ""},
 		"token":                {clients(service.Client{Tokens: []string{token}}), ""},
 		"hash":                 {clients(service.Client{TokenHashes: []string{hex.EncodeToString(sum[:])}}), ""},
-		"short token":          {clients(service.Client{Tokens: []string{"short"}}), "Config.Clients[0]: its token has 5 bytes: want 16 to 256"},
+		"short token":          {clients(service.Client{Tokens: []string{"short"}}), `Config.Clients[0]: client "shop": its token has 5 bytes: want 16 to 256`},
 		"token with space":     {clients(service.Client{Tokens: []string{"a token with spaces in"}}), "its token holds ' ' at byte 2"},
 		"no token":             {clients(service.Client{}), "it has 0 tokens and hashes"},
 		"token and hash":       {clients(service.Client{Tokens: []string{token}, TokenHashes: []string{hex.EncodeToString(sum[:])[:62] + "00"}}), ""},
@@ -97,8 +97,8 @@ func TestConfigIsChecked(t *testing.T) {
 		"metrics alone":        {clients(service.Client{Tokens: []string{token}, NoIDs: true, Metrics: true}), ""},
 		"negative sequences":   {clients(service.Client{Tokens: []string{token}, MaxSequences: -1}), "its largest number of sequences is -1"},
 		"bad pattern":          {clients(service.Client{Tokens: []string{token}, Sequences: []string{"a b*"}}), "its sequences"},
-		"one name":             {clients(service.Client{Tokens: []string{token}}, service.Client{Name: "shop", Tokens: []string{token + "2"}}), `Config.Clients[1]: the name "shop" is taken`},
-		"one token":            {clients(service.Client{Tokens: []string{token}}, service.Client{Name: "b", TokenHashes: []string{hex.EncodeToString(sum[:])}}), "Config.Clients[1]: b has the same token as shop"},
+		"one name":             {clients(service.Client{Tokens: []string{token}}, service.Client{Name: "shop", Tokens: []string{token + "2"}}), `Config.Clients[1]: client "shop": its name is taken`},
+		"one token":            {clients(service.Client{Tokens: []string{token}}, service.Client{Name: "b", TokenHashes: []string{hex.EncodeToString(sum[:])}}), `Config.Clients[1]: client "b": it has the same token as shop`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := service.Config{Generator: gen, RESP: near}

@@ -110,13 +110,13 @@ func (f *file) load(read service.ReadFile, isSetting func(name string) bool) ([]
 		}
 		if c.Rate != nil {
 			if client.Rate = *c.Rate; client.Rate == 0 {
-				return nil, cli.Usage(fmt.Errorf("%s: client %s: rate: want above 0; leave it out for no limit", f.path, c.Name))
+				return nil, cli.Usage(fmt.Errorf("%s: client %q: rate: want above 0; leave it out for no limit", f.path, c.Name))
 			}
 		}
 		for _, path := range c.TokenFile {
 			token, mode, err := read(path)
 			if err != nil {
-				return nil, fmt.Errorf("%s: client %s: token-file: %w", f.path, c.Name, err)
+				return nil, fmt.Errorf("%s: client %q: token-file: %w", f.path, c.Name, err)
 			}
 			client.Tokens = append(client.Tokens, strings.TrimRight(string(token), "\r\n"))
 			f.warnOfReaders(path, mode, "it holds a token")

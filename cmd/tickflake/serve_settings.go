@@ -180,11 +180,11 @@ func (s *serving) refused(err error) error {
 	if !ok {
 		return cli.Usage(err)
 	}
-	field, client := strings.TrimPrefix(wrong.Option, "Config."), 0
+	field := strings.TrimPrefix(wrong.Option, "Config.")
 	known, _ := reflect.TypeFor[seam.Serve]().FieldByName(field)
 	source := s.source(cmp.Or(known.Tag.Get("setting"), strings.ToLower(field)))
-	if _, err := fmt.Sscanf(field, "Clients[%d]", &client); err == nil {
-		source = fmt.Sprintf("%s: client %s", s.file.path, s.file.Clients[client].Name)
+	if strings.HasPrefix(field, "Clients[") {
+		source = s.file.path
 	} else if field == "Create" {
 		source = s.file.path + ": create"
 	}
