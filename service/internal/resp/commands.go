@@ -102,8 +102,6 @@ func (c *conn) done(r *reply, name []byte, items int64, err error) error {
 	return nil
 }
 
-var errAfter = issuer.Refuse(wire.BadInput, "syntax error in ID: want ID, ID AFTER id, or IDS n")
-
 // takeID is ID [AFTER id].
 func (c *conn) takeID(r *reply, args [][]byte) (items int64, err error) {
 	var id, seen snowflake.ID
@@ -111,7 +109,7 @@ func (c *conn) takeID(r *reply, args [][]byte) (items int64, err error) {
 	case len(args) == 1:
 		id, err = c.server.issuer.ID(c.ctx, c.client)
 	case len(args) != 3 || !equal(args[1], "AFTER"):
-		err = errAfter
+		err = issuer.Refuse(wire.BadInput, "syntax error in ID: want ID, ID AFTER id, or IDS n")
 	default:
 		if seen, err = issuer.ParseID(string(args[2])); err != nil {
 			break
@@ -138,18 +136,13 @@ func (c *conn) takeIDs(r *reply, args [][]byte) (items int64, err error) {
 	r.array(int(n))
 	for _, run := range b.runs {
 		for k := range run.Count {
-			if r.decimal(int64(run.At(k))); len(r.b) >= limit.Flush {
-				if c.flush() != nil {
-					return 0, errCut
-				}
+			if r.decimal(int64(run.At(k))); len(r.b) >= limit.Flush && c.flush() != nil {
+				return 0, issuer.Refuse(wire.Canceled, "the connection was cut off")
 			}
 		}
 	}
 	return n, nil
 }
-
-// errCut ends a connection amid an answer.
-var errCut = issuer.Refuse(wire.Canceled, "the connection was cut off")
 
 // pairs begins a map of n names and their values. In RESP2 it is an array of both.
 func (c *conn) pairs(r *reply, n int) {

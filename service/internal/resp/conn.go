@@ -96,11 +96,6 @@ func (c *conn) become(client *issuer.Client) error {
 	return nil
 }
 
-// take gives the connection a buffer.
-func (c *conn) take() {
-	c.buffer = c.server.buffers.Get().(*buffer)
-}
-
 // release gives the buffer back when all bytes are answered, so that a connection that waits
 // costs little.
 func (c *conn) release() {
@@ -123,7 +118,7 @@ func (c *conn) read() error {
 		return err
 	}
 	if c.buffer == nil {
-		c.take()
+		c.buffer = c.server.buffers.Get().(*buffer)
 		copy(c.buffer.in, target[:n])
 	}
 	c.have += n

@@ -110,7 +110,7 @@ func TestAllocations(t *testing.T) {
 	b := newServer(t)
 	c := newConn(b, nil)
 	c.out.try, c.client = func(p []byte) (int, error) { return len(p), nil }, b.issuer.Anyone()
-	c.take()
+	c.buffer = b.buffers.Get().(*buffer)
 	for _, in := range [][]string{{"ID"}, {"id"}, {"IDS", "50"}, {"PING"}, {"INCR", "orders"}, {"INCRBY", "orders", "123"}} {
 		pipeline := strings.Repeat(servicetest.Command(in...), 16)
 		assert.Zero(t, testing.AllocsPerRun(100, func() {
