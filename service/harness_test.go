@@ -177,8 +177,8 @@ func (r *running) caller(protocol, token string) servicetest.Caller {
 // metrics returns the metrics, read with a token.
 func (r *running) metrics(token string) string {
 	r.t.Helper()
-	text, err := servicetest.Metrics(r.t.Context(), r.dial, token)
-	require.NoError(r.t, err)
+	code, text := r.get(web, "/metrics", "Authorization: Bearer "+token)
+	require.Equal(r.t, http.StatusOK, code, text)
 	return text
 }
 
@@ -203,16 +203,24 @@ func (r *running) connect(name, send string) net.Conn {
 	return c
 }
 
-// get makes a request of HTTP on a connection of its own, and returns the status and the body.
-func (r *running) get(name, path string) (int, string) {
+// request makes a request of HTTP on a connection of its own, with headers, an empty text, and a body.
+func (r *running) request(name, method, target string, more ...string) (*http.Response, string) {
 	r.t.Helper()
-	c := r.connect(name, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-	response, err := http.ReadResponse(bufio.NewReader(c), nil)
-	require.NoError(r.t, err)
+	c := r.connect(name, method+" "+target+" HTTP/1.1\r\nConnection: close\r\n"+strings.Join(more, "\r\n"))
+	defer c.Close()
+	response, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+	require.NoError(r.t, err, "%s %s", method, target)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(r.t, err)
-	return response.StatusCode, string(body)
+	return response, string(body)
+}
+
+// get returns the status and the body of an answer.
+func (r *running) get(name, path string, headers ...string) (int, string) {
+	r.t.Helper()
+	response, body := r.request(name, "GET", path, append(headers, "Host: localhost", "", "")...)
+	return response.StatusCode, body
 }
 
 // bubble runs a test in fake time. It begins in a year that the default layout has.

@@ -72,9 +72,6 @@ func TestLimits(t *testing.T) {
 			}
 			return refused(r.t, protocol, wire.Busy, ids(1)(r.caller(protocol, shop))).Text
 		}, "client shop has its largest number of c"},
-		{"a name", servicetest.Protocols, func(r *running, protocol string) string {
-			return refused(r.t, protocol, wire.BadInput, take(strings.Repeat("a", 65), 1)(r.caller(protocol, shop))).Text
-		}, "want 1 to 64"},
 		{"a command", []string{resp}, raw(resp, "*1\r\n$%[1]s"), "want a number of bytes in an argument up to 4096"},
 		{"headers", []string{web}, raw(web, "GET /livez HTTP/1.1\r\nHost: localhost\r\nA: %[1]s%[1]s\r\n\r\n"), "431 Request Header Fields Too Large"},
 		{"a message", []string{rpc}, func(r *running, protocol string) string {

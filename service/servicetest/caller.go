@@ -99,14 +99,6 @@ func NewCaller(protocol string, dial Dial, token string) Caller {
 	panic("no protocol " + protocol)
 }
 
-// Metrics returns the metrics of a service, read with a token unless it is empty.
-func Metrics(ctx context.Context, dial Dial, token string) (string, error) {
-	c := NewCaller(HTTP, dial, token).(*httpCaller)
-	defer c.Close()
-	body, err := c.request(ctx, http.MethodGet, "/metrics")
-	return string(body), err
-}
-
 // respCaller speaks the Redis protocol by itself.
 type respCaller struct {
 	dial  Dial
@@ -288,45 +280,40 @@ type httpCaller struct {
 
 // post makes a request, and reads its answer into a value, or as a problem.
 func (c *httpCaller) post(ctx context.Context, path string, into any) error {
-	body, err := c.request(ctx, http.MethodPost, path)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(body, into)
-}
-
-func (c *httpCaller) request(ctx context.Context, method, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	// A connection of TLS comes from DialTLSContext, which the scheme https asks.
-	r, err := http.NewRequestWithContext(ctx, method, "https://localhost"+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://localhost"+path, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	answer, err := c.RoundTrip(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode == http.StatusOK {
-		return body, err
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode == http.StatusOK {
+		return json.Unmarshal(body, into)
 	}
 	var problem struct {
 		Code, Detail string
 		After        float64 `json:"retry_after_seconds"`
 	}
 	if err := json.Unmarshal(body, &problem); err != nil {
-		return nil, fmt.Errorf("status %s: %s", answer.Status, body)
+		return fmt.Errorf("status %s: %s", answer.Status, body)
 	}
 	seconds, _ := strconv.ParseFloat(answer.Header.Get("Retry-After"), 64)
 	if seconds < problem.After || seconds >= problem.After+1 {
-		return nil, fmt.Errorf("Retry-After is %g, and retry_after_seconds %g", seconds, problem.After)
+		return fmt.Errorf("Retry-After is %g, and retry_after_seconds %g", seconds, problem.After)
 	}
-	return nil, &Refusal{fmt.Sprintf("%d %s", answer.StatusCode, problem.Code), problem.Detail, time.Duration(problem.After * float64(time.Second))}
+	return &Refusal{fmt.Sprintf("%d %s", answer.StatusCode, problem.Code), problem.Detail, time.Duration(problem.After * float64(time.Second))}
 }
 
 func (c *httpCaller) IDs(ctx context.Context, n int64) ([]snowflake.ID, error) {
