@@ -389,7 +389,7 @@ func (f *fleet) checkLiveness(p *process) {
 	case dead, started.After(since):
 	case last.After(since):
 		f.counts("live", 1)
-	case p.node >= 0 && errors.Is(p.k.Err(), lease.ErrLost):
+	case p.node >= 0 && (errors.Is(p.k.Err(), lease.ErrLost) || errors.Is(p.k.Err(), lease.ErrHeld)):
 		f.counts("excused: another has its number", 1)
 	case excuse != "":
 		f.counts("excused: "+excuse, 1)
