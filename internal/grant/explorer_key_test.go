@@ -3,6 +3,7 @@ package grant
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/tickflake/tickflake/internal/cell"
 	"github.com/tickflake/tickflake/internal/sim/explore"
@@ -24,10 +25,14 @@ type keys struct {
 	holders, names []string
 }
 
+// unused keeps what the keys of millions of states need for a moment.
+var unused = sync.Pool{New: func() any { return new(keys) }}
+
 // Key appends the key of a state.
 func (w *world) Key(s *state, buf []byte) []byte {
-	var holders, names [32]string
-	k := &keys{w, s, buf, holders[:0], names[:0]}
+	k := unused.Get().(*keys)
+	defer unused.Put(k)
+	*k = keys{w, s, buf, k.holders[:0], k.names[:0]}
 	k.Add(s.witness, uint64(min(s.stamper, 0)+2), uint64(s.phase), uint64(s.stale), uint64(s.moved), s.floor[1], s.seen) // of a living stamper, process says so
 	if w.past {
 		k.Add(uint64(s.issuers))

@@ -38,7 +38,8 @@ func (x mutant) result(p *proc, in Input, op Op, r Result) Result {
 	case x == "M9_REFRESH" && op.Why == Claim:
 		p.again = nil
 		if r.Status == Failed {
-			p.again = &op
+			again := op // so that others are not copied to the heap
+			p.again = &again
 		}
 	case x == "M9_SUCCESS" && op.Why == Claim && r.Status == Failed:
 		return Result{Version: 1 << 40} // any

@@ -61,10 +61,10 @@ var errImpossible = errors.New("there is no step of these picks")
 // Impossible is what [Model]'s Step returns instead of a step.
 func Impossible() (Step, error) { return Step{}, errImpossible }
 
-// steps calls yield for each step that is possible in a state. next is the same variable in all calls.
-func steps[S any](m Model[S], from *S, yield func(step Step, next *S, err error)) {
+// steps calls yield for each step that is possible in a state, which is in next then.
+func steps[S any](m Model[S], from, next *S, yield func(step Step, err error)) {
 	var picked, of []int
-	at, next := 0, new(S)
+	at := 0
 	pick := func(n int) int {
 		if at == len(picked) {
 			picked, of = append(picked, 0), append(of, n)
@@ -75,7 +75,7 @@ func steps[S any](m Model[S], from *S, yield func(step Step, next *S, err error)
 	for {
 		at, *next = 0, *from
 		if step, err := m.Step(next, pick); err != errImpossible {
-			yield(step, next, err)
+			yield(step, err)
 		}
 		last := len(picked) - 1
 		for ; last >= 0 && picked[last]+1 == of[last]; last-- {
@@ -190,8 +190,8 @@ func Search[S any](m Model[S], limit time.Duration, checks bool) Report {
 
 func (s *search[S]) run(began time.Time, limit time.Duration) {
 	defer func() { s.report.States, s.report.Time = len(s.visited), time.Since(began) }()
-	// There is much garbage, and little else.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	// There is much garbage, and at first little else.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(2 << 30))
 	var level []found[S]
 	for _, state := range s.m.Start() {
@@ -200,6 +200,9 @@ func (s *search[S]) run(began time.Time, limit time.Duration) {
 	level = s.merge(nil, level)
 	turns := runtime.GOMAXPROCS(0) * inRow * batchStates
 	for ; ; s.report.Depth++ {
+		if len(s.visited) > 1<<18 {
+			debug.SetGCPercent(400)
+		}
 		var next []found[S]
 		first := len(s.visited) - len(level) // the number of the first state of the level
 		for len(level) > 0 {
@@ -258,9 +261,10 @@ type result[S any] struct {
 func (s *search[S]) expand(first int, batch []found[S]) (r result[S]) {
 	var buf []byte
 	var after []hash
+	next := new(S)
 	for i := range batch {
 		after = after[:0]
-		steps(s.m, batch[i].state, func(step Step, next *S, err error) {
+		steps(s.m, batch[i].state, next, func(step Step, err error) {
 			r.transitions++
 			from := visited{parent: uint32(first + i), step: step}
 			if err != nil {
