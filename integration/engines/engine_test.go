@@ -38,7 +38,7 @@ var long = flag.Bool("long", false, "run what takes long as well: slow failovers
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // if it is not given: by default, it is the number of processors
+	_ = flag.Set("test.parallel", "12") // if it is not given: by default, it is the number of processors
 	os.Exit(m.Run())
 }
 

@@ -13,6 +13,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"strings"
 	"sync"
@@ -185,6 +186,7 @@ var install = sync.OnceValue(func() (err error) {
 })
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4") // if it is not given: they wait half of their time
 	code := m.Run()
 	_ = os.RemoveAll(installed) // "" is nothing
 	_ = program.Clean()

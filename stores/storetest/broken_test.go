@@ -27,7 +27,7 @@ import (
 const brokenEnv = "STORETEST_BROKEN"
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "6") // if it is not given: what is to fail waits most of its time
+	_ = flag.Set("test.parallel", "12") // if it is not given: what is to fail waits most of its time
 	if os.Getenv(brokenEnv) != "" {
 		storetest.SetPatience(time.Second)
 	}
@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestServers(t *testing.T) {
+	t.Parallel()
 	how := os.Getenv(brokenEnv)
 	s := newFakeServer(t, how)
 	open := func(ctx context.Context, url string) (stores.Store, error) {
@@ -82,6 +83,7 @@ func TestStores(t *testing.T) {
 // TestBrokenAreCaught runs each suite in child processes, each with one thing that is wrong, and checks that each subtest
 // for it fails.
 func TestBrokenAreCaught(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	for test, mutants := range map[string]map[string]string{"TestStores": brokenStores, "TestServers": {
