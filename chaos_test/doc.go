@@ -1,9 +1,8 @@
 // Package chaos puts the generator through the fault catalogue: clocks that are
 // stepped, slewed, frozen, coarse, suspended or wrong from the start, processes that
-// restart, die or are taken over from, fleets whose clocks are hours apart, stores that
-// fail, and demand beyond the layout's ceiling. Every fault meets every strategy, on
-// the raw wall clock and on monoclocks, at fixed sizes, and at random sizes in random
-// order.
+// restart, die or are taken over from, and demand beyond the layout's ceiling. Every fault
+// meets every strategy, on the raw wall clock and on monoclocks, at fixed sizes, and at
+// random sizes in random order.
 //
 // The folder holds tests only, and uses the library from outside. Its tools can be
 // imported: generator/generatortest (the suite, and the generator under a lease) and

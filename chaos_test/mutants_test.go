@@ -26,7 +26,7 @@ func TestMutantsAreCaught(t *testing.T) {
 				return
 			}
 			if m.Caught == "" {
-				t.Skip("its processes run beside each other: the fleet of lease and a real kernel catch it")
+				t.Skip("its processes run beside each other: the explorer and a real kernel catch it")
 			}
 			found := map[string]bool{}
 			for _, r := range generatortest.Run(broken(m.Name)) {

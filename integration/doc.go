@@ -10,12 +10,13 @@
 //	stepped      a wall clock that a test sets, for processes and for keepers
 //
 // A server that is not installed skips its tests, and each says what installs it; with TICKFLAKE_REQUIRE_SERVERS=1 they
-// fail. S3's and the Kubernetes API server are modules below servers, which "go build" makes once.
+// fail. Two are modules of their own, which "go build" makes once: servers/s3gateway, which is versitygw for S3, and
+// servers/kubeapiserver, which only nightly tests need.
 //
 // # A failure again
 //
 // A failed test prints what the clients got, what each server said, and the first examples of each broken promise, with
-// the time since the start of the fleet. The faults of a soak come from a seed, which it prints:
+// the time since the start of the fleet. A soak prints the flags that bring its faults again, in their order:
 //
 //	go test ./integration/service -v -run 'TestFleet/soak on etcd' -service.soak 2m -service.seed 8109939612592611523
 //
@@ -23,6 +24,9 @@
 //
 //	go test ./integration/service -run TestFleet/^killed -count 10
 //
-// The operating system draws the moments, so a second run is alike and not equal. A fleet in virtual time is equal: those
-// of packages lease and sequence print a seed, and -fleet.seed runs it alone.
+// The operating system draws the moments, so a second run is alike and not equal. Fleets in virtual time are mostly equal.
+// TestFleet, TestFleetPast and TestFleetUnder of package lease and TestAtRandom of package sequence print what runs a seed again:
+//
+//	go test ./lease -run '^TestFleet$' -fleet.seed=173
+//	go test ./sequence -run TestAtRandom -worlds=174
 package integration

@@ -27,8 +27,8 @@ import (
 )
 
 var (
-	oneSeed   = flag.Int64("fleet.seed", -1, "the one seed that TestFleet is to run, with a trace")
-	manySeeds = flag.Int("fleet.seeds", 0, "how many seeds TestFleet is to run, or 0 for its usual number")
+	oneSeed   = flag.Int64("fleet.seed", -1, "the one seed that each test of fleets is to run, with a trace")
+	manySeeds = flag.Int("fleet.seeds", 0, "how many seeds each test of fleets is to run, or 0 for its usual number")
 )
 
 // TestFleet runs processes that share node numbers, each on a clock that wanders, through everything that can happen to
@@ -113,7 +113,7 @@ func testFleet(t *testing.T, seeds int, is setup) (sums map[string]int, usual bo
 		for what, n := range f.tally {
 			sums[what] += n
 		}
-		require.Empty(t, f.failures, "seed %d: %+v; go test -run '^%s$' -fleet.seed=%d is mostly the same run", seed, f.plan, t.Name(), seed)
+		require.Empty(t, f.failures, "seed %d: %+v; go test ./lease -run '^%s$' -fleet.seed=%d is mostly the same run", seed, f.plan, t.Name(), seed)
 	}
 	t.Logf("%d seeds: %v", seeds, sums)
 	return sums, *oneSeed < 0 && !few

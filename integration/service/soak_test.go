@@ -53,6 +53,7 @@ func newSoak(kind servers.Kind) *soaked {
 // minute, or after a tenth of a short soak.
 func (s *soaked) run(t *testing.T, length time.Duration) *fleet.Fleet {
 	f := fleet.For(t, s.Config)
+	t.Logf("-service.soak %v -service.seed %d", length, *soakSeed)
 	ctx, end := context.WithTimeout(t.Context(), length)
 	defer end()
 	every := min(3*time.Second, length/8)
@@ -81,7 +82,7 @@ func (s *soaked) run(t *testing.T, length time.Duration) *fleet.Fleet {
 		}
 	}
 	f.Rest()
-	t.Logf("seed %d: %v", *soakSeed, f.Disturbed())
+	t.Log(f.Disturbed())
 	return f
 }
 
