@@ -70,8 +70,11 @@ func TestNATS(t *testing.T) {
 }
 
 // staleLeader is a leader that was deposed: it answers the next request for a message by the text in next, if there
-// is one, and last has its last answer. Its buckets have replicas.
-type staleLeader struct{ last, next atomic.Pointer[string] }
+// is one, and last has its last answer. While it is silent, it does not answer the next one. Its buckets have replicas.
+type staleLeader struct {
+	last, next atomic.Pointer[string]
+	silent     atomic.Bool
+}
 
 func (l *staleLeader) answer(to io.Writer, from io.Reader) {
 	answers := bufio.NewReader(from)
@@ -82,6 +85,9 @@ func (l *staleLeader) answer(to io.Writer, from io.Reader) {
 			_, _ = io.ReadFull(answers, payload)
 			text := strings.Replace(string(payload[:size]), `"num_replicas":1`, `"num_replicas":3`, 1)
 			if strings.Contains(text, "stream_msg_get_response") {
+				if l.silent.Swap(false) {
+					continue
+				}
 				if old := l.next.Swap(nil); old != nil {
 					text = *old
 				}
@@ -116,6 +122,12 @@ func testStale(t *testing.T, e Engine) {
 	leader.next.Store(old)
 	Swap(t, s, second, "third")
 	assert.Nil(t, leader.next.Load(), "it was asked")
+
+	leader.silent.Store(true)
+	is, err = s.Read(Within(t), "a")
+	require.NoError(t, err)
+	assert.Equal(t, "third", string(is.Value))
+	assert.False(t, leader.silent.Load(), "it was asked")
 	assert.Len(t, Cells(t, s), 2, "what confirms is no cell")
 }
 

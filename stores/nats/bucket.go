@@ -43,7 +43,7 @@ func (t *texts) find(ctx context.Context, create bool) (b *bucket, err error) {
 	}
 	if b != nil {
 		if now := t.client.Conn().ConnectedServerId(); now != b.server {
-			switch err := t.atHome(ctx); {
+			switch err := asked(ctx, t.atHome); {
 			case err == nil:
 				b.server = now
 			case !errors.Is(err, jetstream.ErrStreamNotFound): // else use says so

@@ -65,19 +65,37 @@ func (t *texts) Scan(ctx context.Context, _, _ string, _ int, found func(string,
 	})
 }
 
-// use calls do with the bucket of the namespace, which it makes if create. Else, if there is none, it returns nil: there are no
-// cells. A bucket that was used before and is gone is an error: a new one would give the same node numbers again.
+// use calls do with the bucket of the namespace, which it makes if create. Else do reads, and if there is no bucket, use returns
+// nil: there are no cells. A bucket that was used before and is gone is an error: a new one would give the same node numbers
+// again.
 func (t *texts) use(ctx context.Context, create bool, do func(context.Context, *bucket) error) error {
 	ctx, done := t.connected(ctx)
 	defer done()
 	b, err := t.find(ctx, create)
-	if err == nil && b != nil {
+	switch {
+	case err != nil || b == nil:
+	case create:
 		err = do(ctx, b)
+	default:
+		err = asked(ctx, func(ctx context.Context) error { return do(ctx, b) })
 	}
 	if b != nil && errors.Is(err, jetstream.ErrStreamNotFound) {
 		err = fmt.Errorf("%w: %w", errGone, err)
 	}
 	return t.because(ctx, err)
+}
+
+// asked makes a request that changes nothing again until it is answered: within a second, and each time twice as long. A server
+// that ceases to lead the bucket leaves some without an answer.
+func asked(ctx context.Context, request func(context.Context) error) error {
+	for limit := time.Second; ; limit *= 2 {
+		attempt, cancel := context.WithTimeout(ctx, limit)
+		err := request(attempt)
+		cancel()
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
 }
 
 // In a subject, dots stand for the slashes of a key. Equals signs stand for its dots, since a subject cannot have two dots in
