@@ -113,7 +113,7 @@ func testFleet(t *testing.T, seeds int, is setup) (sums map[string]int, usual bo
 		for what, n := range f.tally {
 			sums[what] += n
 		}
-		require.Empty(t, f.failures, "seed %d: %+v; go test ./lease -run '^%s$' -fleet.seed=%d is mostly the same run", seed, f.plan, t.Name(), seed)
+		require.Empty(t, f.failures, "seed %d: %+v; go test ./lease -run '^%s$' -fleet.seed=%d -count=20 runs what is mostly the same", seed, f.plan, t.Name(), seed)
 	}
 	t.Logf("%d seeds: %v", seeds, sums)
 	return sums, *oneSeed < 0 && !few
