@@ -181,7 +181,7 @@ type found[S any] struct {
 // Search searches all states of a model, those that need fewer steps first, until a step breaks
 // what must hold, or the limit has passed, unless that is 0. The result is the same in each run, but for its time
 // and the limit. With checks, it also tests the Key, by one of 128 states that have the key of an earlier one: the
-// keys of the states after it must be those of the states after the earlier one.
+// keys of the states after it must be those of the states after the earlier one. A process makes one search at a time.
 func Search[S any](m Model[S], limit time.Duration, checks bool) Report {
 	s := &search[S]{m: m, known: map[hash]uint32{}, checks: checks}
 	s.run(time.Now(), limit)
