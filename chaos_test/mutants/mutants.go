@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -238,6 +239,7 @@ func openM6(w World) (func() (int64, error), error) {
 		if next>>p.Bits > now {
 			next = p.after(was>>p.Bits) << p.Bits
 		}
+		runtime.Gosched() // lets another caller in, for which a busy machine has seldom a processor
 		word.Store(next)
 		return next, nil
 	}, nil
