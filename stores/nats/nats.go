@@ -111,12 +111,15 @@ func (t *texts) ask(ctx context.Context) (stores.Durability, error) {
 	defer done()
 	found := stores.Durability{Unknown: []string{
 		"sync_interval is unknown, because the server does not tell it, and its default loses up to two minutes of writes in a crash of the machine: set it to always"}}
-	stream, err := t.client.Stream(ctx, "KV_"+t.namespace)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
+	var stream jetstream.Stream
+	err := asked(ctx, func(ctx context.Context) (err error) {
+		if stream, err = t.client.Stream(ctx, "KV_"+t.namespace); err == nil {
+			err = t.atHome(ctx)
+		}
+		return err
+	})
+	if stream == nil && errors.Is(err, jetstream.ErrStreamNotFound) {
 		return found, nil
-	}
-	if err == nil {
-		err = t.atHome(ctx)
 	}
 	if err != nil {
 		return found, t.because(ctx, err)
