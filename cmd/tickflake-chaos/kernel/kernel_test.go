@@ -26,7 +26,8 @@ import (
 
 var allFlag = flag.Bool("kernel.all", false, "run all faults, on as many machines as they need")
 
-// needsMachine skips a test where no machine can be booted, unless CI says that it must be.
+// needsMachine skips a test where no machine can be booted, unless CI says that it must be: then it downloads a kernel
+// if there is none.
 func needsMachine(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -35,13 +36,17 @@ func needsMachine(t *testing.T) {
 	if built, ok := debug.ReadBuildInfo(); ok && slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		t.Skip("the race detector makes an emulated machine so slow that it starves")
 	}
+	required := os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != ""
 	_, err := machine.Version(t.Context())
 	if err == nil {
 		_, err = Find()
+		if err != nil && required && os.Getenv(machine.KernelVariable) == "" {
+			_, err = machine.Fetch(t.Context())
+		}
 	}
 	switch {
 	case err == nil:
-	case os.Getenv("TICKFLAKE_REQUIRE_SERVERS") != "":
+	case required:
 		t.Fatal(err)
 	default:
 		t.Skip(err)
