@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tickflake/tickflake/integration/program"
 	"github.com/tickflake/tickflake/integration/servers"
 	"github.com/tickflake/tickflake/stores"
 	"github.com/tickflake/tickflake/stores/engine/dial"
@@ -38,7 +39,11 @@ var long = flag.Bool("long", false, "run what takes long as well: slow failovers
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "12") // if it is not given: by default, it is the number of processors
+	parallel := "12" // if it is not given: by default, it is the number of processors
+	if program.Race {
+		parallel = "4" // what runs is ten times as slow, and deadlines are not
+	}
+	_ = flag.Set("test.parallel", parallel)
 	os.Exit(m.Run())
 }
 

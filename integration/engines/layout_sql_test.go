@@ -180,6 +180,7 @@ func TestTickflakeNext(t *testing.T) {
 	d.exec(long, "BEGIN")
 	d.one(long, "SELECT tickflake_next()")
 	var group sync.WaitGroup
+	defer group.Wait() // they use connections that the test closes at its end
 	var inserted atomic.Int64
 	for session := range sessions {
 		group.Go(func() {
@@ -210,7 +211,7 @@ func TestTickflakeNext(t *testing.T) {
 	}
 	c := d.connect()
 	for i, shift := range []string{"-1s", "-1h", "10ms", "-10ms", "0s"} {
-		require.Eventually(t, func() bool { return inserted.Load() >= int64(i+1)*sessions*rows/10 }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return inserted.Load() >= int64(i+1)*sessions*rows/10 }, Patience, time.Millisecond)
 		d.exec(c, "UPDATE fake.clock SET shift = $1::interval", shift)
 		if i == 2 {
 			require.NoError(t, d.server.Kill())
