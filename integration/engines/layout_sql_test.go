@@ -135,10 +135,16 @@ SET search_path = public, fake, pg_catalog;
 type database struct {
 	*testing.T
 	server *servers.Server
+	ctx    context.Context
+	end    func() // of ctx
 }
 
+func (d *database) Context() context.Context { return d.ctx }
+
 func newDatabase(t *testing.T, layout string) *database {
-	d := &database{t, servers.For(t, servers.PostgreSQL)}
+	ctx, end := context.WithCancel(t.Context())
+	t.Cleanup(end)
+	d := &database{t, servers.For(t, servers.PostgreSQL), ctx, end}
 	d.exec(d.connect(), stepped+layoutSQL(t, layout, "--node", "5")+"CREATE TABLE public.rows (id bigint NOT NULL DEFAULT tickflake_next(), session int, n int);")
 	return d
 }
@@ -180,14 +186,17 @@ func TestTickflakeNext(t *testing.T) {
 	d.exec(long, "BEGIN")
 	d.one(long, "SELECT tickflake_next()")
 	var group sync.WaitGroup
-	defer group.Wait() // they use connections that the test closes at its end
+	defer func() { // if it fails: they use connections that the test closes at its end
+		d.end()
+		group.Wait()
+	}()
 	var inserted atomic.Int64
 	for session := range sessions {
 		group.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(session), 0))
 			c := d.connect()
 			for n := range rows {
-				ctx, cancel := context.WithCancel(t.Context())
+				ctx, cancel := context.WithCancel(d.Context())
 				what := rng.IntN(8)
 				if what == 0 {
 					ctx, cancel = context.WithTimeout(ctx, time.Duration(rng.IntN(int(4*time.Millisecond))))
